@@ -1,0 +1,55 @@
+"""Events of one task."""
+
+from typing import Annotated, ClassVar, Literal
+
+from ledger.events.base import LISTED, Count, TaskEvent, Text, Value
+
+
+class TaskReused(TaskEvent):
+    """The copies that follow are this task's events in another ledger.
+
+    `sequence` are their sequence numbers there; `leaves` is the SHA-256 of the blob that holds
+    the source's leaf hashes (32 bytes each) up to `size`, with `root` their tree's root.
+    `chained` says that the source's own copies were copies; `lineage` is then the source's
+    `task.reused` body. `checkpoint` is the last checkpoint that the source holds.
+    """
+
+    type: Literal["task.reused"] = "task.reused"
+    code: ClassVar[int] = 16
+
+    source_run_id: Text
+    source_path: Text | None = None
+    source_ledger_id: str
+    size: Count
+    root: str
+    leaves: Value
+    sequence: Annotated[tuple[Count, ...], LISTED]
+    checkpoint: Text | None = None
+    chained: bool = False
+    lineage: Value = None
+
+
+class TaskStarted(TaskEvent):
+    """Work on the task begins."""
+
+    type: Literal["task.started"] = "task.started"
+    code: ClassVar[int] = 17
+
+
+class TaskFinished(TaskEvent):
+    """All attempts that were to be made are terminal; `error` tells whether any ended in one."""
+
+    type: Literal["task.finished"] = "task.finished"
+    code: ClassVar[int] = 18
+
+    reason: Literal["all_attempts", "stopped_early"]
+    error: bool
+
+
+class TaskCancelled(TaskEvent):
+    """The task was given up before all its attempts were made."""
+
+    type: Literal["task.cancelled"] = "task.cancelled"
+    code: ClassVar[int] = 19
+
+    reason: Text
