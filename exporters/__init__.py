@@ -1,1 +1,1 @@
-
+"""Projections of a run into files."""

@@ -1,1 +1,1 @@
-
+"""Runs evaluations and records every step as an event."""

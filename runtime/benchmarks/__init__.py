@@ -1,1 +1,1 @@
-
+"""The benchmarks that ship with acl."""

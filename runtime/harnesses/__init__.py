@@ -1,1 +1,1 @@
-
+"""The harnesses that ship with acl."""

@@ -1,1 +1,1 @@
-
+"""Importers turn foreign files into events."""

@@ -1,0 +1,297 @@
+"""The one fold: events in, RunState out. Progress, resume, metrics and exports all use it."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import assert_never
+
+from ledger import canonical
+from ledger import events as ev
+from ledger.state import AttemptState, Origin, RunState, Spend, TaskState
+from ledger.view import Recorded
+
+
+def fold(events: Iterable[Recorded], state: RunState | None = None) -> RunState:
+    """Fold `events` into `state` (a new one by default) and return it; the argument is used up.
+
+    `fold(a + b)` equals `fold(b, fold(a))`. Events must come in order and be legal, as a reader
+    of a ledger gives them. An erased event counts with its type, task and attempt only.
+    """
+    state = RunState() if state is None else state
+    for recorded in events:
+        _take(state, recorded)
+    return state
+
+
+def _take(state: RunState, recorded: Recorded) -> None:
+    state.frontier.append(recorded.leaf)
+    state.last_at = recorded.at
+    task = _touch(state, recorded)
+    event = recorded.event
+    if event is None:
+        _erased(state, recorded)
+        return
+    state.redactions += event.redactions or 0
+    if isinstance(event, ev.RunEvent):
+        _run(state, recorded, event)
+    elif isinstance(event, ev.BookEvent):
+        _book(state, recorded, event)
+    else:
+        assert task is not None
+        if isinstance(event, ev.OneTaskEvent):
+            _task(task, recorded, event)
+        elif isinstance(event, ev.OneAttemptEvent):
+            _attempt(state, task, recorded, event)
+        else:
+            assert_never(event)
+
+
+def _touch(state: RunState, recorded: Recorded) -> TaskState | None:
+    if recorded.task is None:
+        return None
+    task = state.tasks[recorded.task]
+    if task.first is None:
+        task.first = recorded.seq
+    task.last = recorded.seq
+    return task
+
+
+def _run(state: RunState, recorded: Recorded, event: ev.RunEvent) -> None:
+    match event:
+        case ev.RunCreated():
+            state.created = event
+            state.ledger_id = recorded.header.ledger_id.hex()
+            state.created_at = recorded.at
+        case ev.RunImported():
+            state.imported = event
+        case ev.ReuseFrozen():
+            state.frozen = event
+        case ev.TasksSelected():
+            _select(state, event)
+        case ev.MetricsComputed():
+            state.metrics.append((recorded.seq, recorded.at, event))
+        case ev.InterruptRequested():
+            state.interrupts.append(event.signal)
+        case ev.RunFinished():
+            state.finished = event
+            state.finished_at = recorded.at
+        case ev.OriginalRecorded():
+            state.originals.append(recorded.seq)
+        case ev.RunStarted() | ev.SummaryStarted():
+            pass
+        case _:
+            assert_never(event)
+
+
+def _select(state: RunState, event: ev.TasksSelected) -> None:
+    state.benchmark = event.benchmark
+    state.benchmark_version = event.benchmark_version
+    for index, ref in enumerate(event.tasks):
+        state.tasks[ref.task_id] = TaskState(
+            id=ref.task_id,
+            index=index,
+            category=ref.category,
+            checksum=ref.checksum,
+            metadata=ref.metadata,
+        )
+
+
+def _book(state: RunState, recorded: Recorded, event: ev.BookEvent) -> None:
+    match event:
+        case ev.PayloadErased():
+            state.erasures.append(recorded.seq)
+            state.erased.update(event.sequence)
+        case ev.AnnotationAdded():
+            state.annotations.append(recorded.seq)
+        case ev.LedgerSealed():
+            state.sealed_size = recorded.seq + 1
+        case ev.ExtensionRecorded():
+            state.extensions.append(recorded.seq)
+        case ev.RegistryOpened() | ev.RegistrySealed():
+            state.ledger_id = recorded.header.ledger_id.hex()
+            state.registry.append(recorded.seq)
+        case _:
+            assert_never(event)
+
+
+def _origin(recorded: Recorded, event: ev.TaskReused | ev.AttemptReused) -> Origin:
+    return Origin(
+        run_id=event.source_run_id,
+        path=event.source_path,
+        ledger_id=event.source_ledger_id,
+        size=event.size,
+        root=event.root,
+        seq=recorded.seq,
+    )
+
+
+def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
+    match event:
+        case ev.TaskReused():
+            task.origin = _origin(recorded, event)
+        case ev.TaskStarted():
+            task.stage = "running"
+        case ev.TaskFinished():
+            task.stage = "error" if event.error else "done"
+            task.finished_address = recorded.address
+        case ev.TaskCancelled():
+            task.stage = "cancelled"
+        case _:
+            assert_never(event)
+
+
+def _attempt(
+    state: RunState, task: TaskState, recorded: Recorded, event: ev.OneAttemptEvent
+) -> None:
+    assert recorded.attempt is not None
+    attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
+    match event:
+        case ev.AttemptReused():
+            attempt.origin = _origin(recorded, event)
+        case ev.AttemptStarted():
+            attempt.copied = recorded.copied
+            attempt.started = recorded.seq
+            attempt.started_ns = recorded.wall_ns
+        case ev.AttemptRetried():
+            _retried(attempt, recorded, event)
+        case ev.AttemptFinished():
+            _finished(attempt, recorded, event)
+        case ev.CallStarted() | ev.CallFinished() | ev.CallLost() | ev.ToolFinished():
+            _call(state, attempt, recorded, event)
+        case _:
+            _progress(attempt, recorded, event)
+
+
+def _progress(
+    attempt: AttemptState,
+    recorded: Recorded,
+    event: ev.PlanResolved
+    | ev.PhaseEntered
+    | ev.ResultRecorded
+    | ev.ArtifactsCollected
+    | ev.EvaluationFinished
+    | ev.AnalysisFinished,
+) -> None:
+    match event:
+        case ev.PlanResolved():
+            attempt.plan = recorded.seq
+        case ev.PhaseEntered():
+            attempt.phase = event.phase
+        case ev.ResultRecorded():
+            attempt.result = recorded.seq
+            attempt.result_address = recorded.address
+            attempt.measures = event.metrics
+            attempt.answer = _answer(event.final_answer)
+        case ev.ArtifactsCollected():
+            attempt.artifacts = recorded.seq
+        case ev.EvaluationFinished():
+            attempt.evaluation = recorded.seq
+            attempt.evaluation_address = recorded.address
+            attempt.evaluator = (event.evaluator.id, event.evaluator.version)
+            attempt.correct = event.correct
+            attempt.score = event.score
+            attempt.metrics = event.metrics
+        case ev.AnalysisFinished():
+            attempt.analyses.append(recorded.seq)
+        case _:
+            assert_never(event)
+
+
+def _drop(*_: bytes) -> None:
+    """Pieces are stored already, or will be; only their addresses matter here."""
+
+
+def _answer(value: object) -> bytes | None:
+    # Of a cut answer its piece addresses are hashed: equal answers have equal pieces.
+    return None if value is None else hashlib.sha256(canonical.encode(value, _drop)).digest()
+
+
+def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried) -> None:
+    attempt.retries.append(recorded.seq)
+    attempt.correct = attempt.score = None
+    attempt.metrics = {}
+    attempt.evaluation = attempt.evaluation_address = attempt.evaluator = None
+    if event.scope == "attempt":
+        attempt.discarded.add(attempt.spend)
+        attempt.spend = Spend()
+        attempt.lost = dict.fromkeys(attempt.lost, attempt.discarded)
+        attempt.phase = None
+        attempt.plan = attempt.result = attempt.result_address = attempt.artifacts = None
+        attempt.measures = {}
+        attempt.answer = None
+
+
+def _finished(attempt: AttemptState, recorded: Recorded, event: ev.AttemptFinished) -> None:
+    attempt.status = event.status
+    attempt.fatal = event.error is not None and event.error.fatal
+    attempt.finished = recorded.seq
+    attempt.finished_address = recorded.address
+    attempt.finished_ns = recorded.wall_ns
+
+
+def _call(
+    state: RunState,
+    attempt: AttemptState,
+    recorded: Recorded,
+    event: ev.CallStarted | ev.CallFinished | ev.CallLost | ev.ToolFinished,
+) -> None:
+    spend = attempt.spend
+    match event:
+        case ev.CallStarted():
+            spend.calls += 1
+            attempt.calls.append(recorded.seq)
+        case ev.CallFinished():
+            if event.call_id in attempt.lost:
+                spend = attempt.lost.pop(event.call_id)
+                _unlose(spend)
+                state.late_calls += 1
+            spend.failed_calls += not event.success
+            _usage(spend, event)
+        case ev.CallLost():
+            spend.lost_calls += 1
+            spend.unknown_usage += 1
+            spend.unknown_cost += 1
+            attempt.lost[event.call_id] = spend
+        case ev.ToolFinished():
+            pass
+        case _:
+            assert_never(event)
+
+
+def _unlose(spend: Spend) -> None:
+    spend.lost_calls -= 1
+    spend.unknown_usage -= 1
+    spend.unknown_cost -= 1
+
+
+def _usage(spend: Spend, event: ev.CallFinished) -> None:
+    usage = event.usage
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        spend.unknown_usage += 1
+    else:
+        spend.input_tokens += usage.input_tokens
+        spend.output_tokens += usage.output_tokens
+    if event.cost_usd is None:
+        spend.unknown_cost += 1
+    else:
+        spend.cost_usd += event.cost_usd
+
+
+def _erased(state: RunState, recorded: Recorded) -> None:
+    """Count an event whose body is gone by what its header still tells."""
+    if recorded.attempt is None or recorded.task is None:
+        return
+    task = state.tasks[recorded.task]
+    attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
+    attempt.erased.append(recorded.seq)
+    match recorded.type:
+        case "result.recorded":
+            attempt.result = recorded.seq
+            attempt.result_address = recorded.address
+        case "evaluation.finished":
+            attempt.evaluation = recorded.seq
+            attempt.evaluation_address = recorded.address
+        case "attempt.finished":
+            attempt.finished = recorded.seq
+            attempt.finished_address = recorded.address
+        case _:
+            pass

@@ -1,0 +1,323 @@
+"""RunState: what a prefix of events amounts to. Every view is computed from it, none stores it.
+
+Per attempt only small values are kept; large ones are named by the sequence number of the event
+that holds them, and fetched when a view writes them out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ledger import events as ev
+from ledger.errors import RunNotFound
+from ledger.tlog import Frontier
+
+TaskStage = Literal["pending", "running", "done", "error", "cancelled"]
+Bin = Literal["evaluated", "error", "skipped", "missing"]
+
+
+@dataclass(slots=True)
+class Spend:
+    """Model calls, their tokens and their cost in USD; what a provider did not say is counted."""
+
+    calls: int = 0
+    failed_calls: int = 0
+    lost_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unknown_usage: int = 0
+    cost_usd: float = 0.0
+    unknown_cost: int = 0
+
+    def add(self, other: "Spend") -> None:
+        """Add `other` to this."""
+        self.calls += other.calls
+        self.failed_calls += other.failed_calls
+        self.lost_calls += other.lost_calls
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.unknown_usage += other.unknown_usage
+        self.cost_usd += other.cost_usd
+        self.unknown_cost += other.unknown_cost
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a reused task or attempt comes from: another ledger, at a size with a root."""
+
+    run_id: str
+    path: str | None
+    ledger_id: str
+    size: int
+    root: str
+    seq: int
+
+
+@dataclass(slots=True)
+class AttemptState:
+    """One attempt: its verdict, its errors, and where its events stand.
+
+    `status` is None while the attempt is open. `result`, `evaluation` and the like are sequence
+    numbers; `answer` is the SHA-256 of the canonical final answer, `measures` what the harness
+    measured, `metrics` what the evaluation did. `spend` is of the counted try, `discarded` of
+    the tries that were retried; `lost` names the calls that
+    were given up and where they were counted, since their end may still be told.
+    """
+
+    number: int
+    copied: bool = False
+    origin: Origin | None = None
+    status: ev.AttemptStatus | None = None
+    phase: ev.Phase | None = None
+    correct: bool | None = None
+    score: float | None = None
+    metrics: dict[str, bool | int | float] = field(default_factory=dict)
+    measures: dict[str, bool | int | float] = field(default_factory=dict)
+    fatal: bool = False
+    answer: bytes | None = None
+    started: int | None = None
+    plan: int | None = None
+    result: int | None = None
+    result_address: bytes | None = None
+    artifacts: int | None = None
+    evaluation: int | None = None
+    evaluation_address: bytes | None = None
+    evaluator: tuple[str, str] | None = None
+    analyses: list[int] = field(default_factory=list)
+    retries: list[int] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+    finished: int | None = None
+    finished_address: bytes | None = None
+    spend: Spend = field(default_factory=Spend)
+    discarded: Spend = field(default_factory=Spend)
+    lost: dict[str, Spend] = field(default_factory=dict)
+    erased: list[int] = field(default_factory=list)
+    started_ns: int = 0
+    finished_ns: int = 0
+
+    @property
+    def verdict(self) -> bool:
+        """True if the benchmark gave a verdict: a truth value, or a score."""
+        return self.correct is not None or self.score is not None
+
+    @property
+    def error(self) -> bool:
+        """True if the attempt ended in a run or evaluation error. A wrong answer is none."""
+        return self.status in {"run_error", "eval_error", "run_error_or_eval_error"}
+
+    @property
+    def verdict_erased(self) -> bool:
+        """True if the evaluation's body was erased, so that its verdict is not known any more."""
+        return self.evaluation is not None and self.evaluation in self.erased
+
+    @property
+    def identity(self) -> bytes | None:
+        """What makes copies of one attempt one attempt: its result's address, else its end's."""
+        return self.result_address or self.finished_address
+
+
+@dataclass(slots=True)
+class TaskState:
+    """One selected task and its attempts by number."""
+
+    id: str
+    index: int
+    category: str | None
+    checksum: str | None
+    metadata: dict[str, Any]
+    stage: TaskStage = "pending"
+    attempts: dict[int, AttemptState] = field(default_factory=dict)
+    origin: Origin | None = None
+    first: int | None = None
+    last: int | None = None
+    finished_address: bytes | None = None
+
+    @property
+    def has_detail(self) -> bool:
+        """True once the task has a detail record: when it finished. Cancelled tasks have none."""
+        return self.stage in ("done", "error")
+
+    @property
+    def has_error(self) -> bool:
+        """True if the record of any attempt holds a run or evaluation error."""
+        return any(attempt.error for attempt in self.attempts.values())
+
+    @property
+    def correct(self) -> bool | None:
+        """Any attempt correct; None when no attempt has a truth value."""
+        verdicts = [a.correct for a in self.attempts.values() if a.correct is not None]
+        return any(verdicts) if verdicts else None
+
+    @property
+    def solved_at(self) -> int | None:
+        """The number of the first correct attempt."""
+        return min((n for n, a in self.attempts.items() if a.correct), default=None)
+
+    @property
+    def score(self) -> float | None:
+        """The score of the first correct attempt, else the best score, else None."""
+        if self.solved_at is not None:
+            return self.attempts[self.solved_at].score
+        return max((a.score for a in self.attempts.values() if a.score is not None), default=None)
+
+    @property
+    def retry_count(self) -> int:
+        """Discarded tries over all attempts."""
+        return sum(len(attempt.retries) for attempt in self.attempts.values())
+
+    @property
+    def bin(self) -> Bin:
+        """The one of the four counts that this task is counted in (their sum is the total)."""
+        attempts = self.attempts.values()
+        if any(attempt.verdict for attempt in attempts):
+            return "evaluated"
+        if any(attempt.error for attempt in attempts):
+            return "error"
+        if attempts and all(attempt.status == "skipped" for attempt in attempts):
+            return "skipped"
+        return "missing"
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many tasks there are of which kind; total = evaluated + error + skipped + missing."""
+
+    total: int = 0
+    evaluated: int = 0
+    error: int = 0
+    skipped: int = 0
+    missing: int = 0
+    correct: int = 0
+    incorrect: int = 0
+    reused: int = 0
+    attempts: int = 0
+    retries: int = 0
+    files_error: int = 0
+
+    def add(self, task: TaskState) -> None:
+        """Count one more task."""
+        self.total += 1
+        setattr(self, task.bin, getattr(self, task.bin) + 1)
+        if task.correct is not None:
+            self.correct += task.correct
+            self.incorrect += not task.correct
+        self.reused += task.origin is not None
+        self.attempts += len(task.attempts)
+        self.retries += task.retry_count
+        self.files_error += task.has_detail and task.has_error
+
+
+@dataclass(slots=True)
+class RunState:
+    """The state of a run after a prefix of its events; only `fold` moves it.
+
+    `frontier` is the Merkle tree of exactly the events folded, so `size` and `root` name the
+    prefix that every view of this state was computed from.
+    """
+
+    frontier: Frontier = field(default_factory=Frontier)
+    ledger_id: str = ""
+    created: ev.RunCreated | None = None
+    imported: ev.RunImported | None = None
+    frozen: ev.ReuseFrozen | None = None
+    benchmark: str | None = None
+    benchmark_version: str | None = None
+    tasks: dict[str, TaskState] = field(default_factory=dict)
+    metrics: list[tuple[int, str, ev.MetricsComputed]] = field(default_factory=list)
+    originals: list[int] = field(default_factory=list)
+    annotations: list[int] = field(default_factory=list)
+    extensions: list[int] = field(default_factory=list)
+    erasures: list[int] = field(default_factory=list)
+    erased: set[int] = field(default_factory=set)
+    registry: list[int] = field(default_factory=list)
+    interrupts: list[str] = field(default_factory=list)
+    finished: ev.RunFinished | None = None
+    sealed_size: int | None = None
+    redactions: int = 0
+    late_calls: int = 0
+    created_at: str | None = None
+    finished_at: str | None = None
+    last_at: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of events folded."""
+        return self.frontier.size
+
+    @property
+    def root(self) -> bytes:
+        """Root of the tree over the events folded, 32 bytes."""
+        return self.frontier.root()
+
+    @property
+    def run_id(self) -> str:
+        """The id the run was given."""
+        return self.creation.run_id
+
+    @property
+    def creation(self) -> ev.RunCreated:
+        """Event 0; raises RunNotFound where the ledger holds no run (a registry, say)."""
+        if self.created is None:
+            raise RunNotFound("this ledger holds no run")
+        return self.created
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The complete sanitised request."""
+        return self.creation.request
+
+    @property
+    def k(self) -> int:
+        """Attempts planned per task."""
+        return int(self.request.get("execution", {}).get("k", 1))
+
+    @property
+    def strategy(self) -> str:
+        """`all` or `stop_on_correct`."""
+        return str(self.request.get("execution", {}).get("strategy", "all"))
+
+    @property
+    def status(self) -> str:
+        """The status of run.finished, or `interrupted` when this prefix has none."""
+        return self.finished.status if self.finished else "interrupted"
+
+    @property
+    def started_at(self) -> str | None:
+        """When the run began: at its source if it was imported, else at event 0."""
+        if self.imported is not None:
+            return self.imported.started_at
+        return self.created_at
+
+    @property
+    def ended_at(self) -> str | None:
+        """When the run ended, at its source if it was imported; None while it has not."""
+        if self.imported is not None:
+            return self.imported.finished_at
+        return self.finished_at
+
+    def counts(self, category: str | Literal[False] | None = False) -> Counts:
+        """Count tasks: all, or (with `category` given, None included) those of one category."""
+        counts = Counts()
+        for task in self.tasks.values():
+            if category is False or task.category == category:
+                counts.add(task)
+        return counts
+
+    def categories(self) -> list[str | None]:
+        """The categories that occur, None last."""
+        found = {task.category for task in self.tasks.values()}
+        return [*sorted(c for c in found if c is not None), *([None] if None in found else [])]
+
+    def attempts(self) -> Iterator[tuple[TaskState, AttemptState]]:
+        """Every attempt, in task order, then by number."""
+        for task in self.tasks.values():
+            for number in sorted(task.attempts):
+                yield task, task.attempts[number]
+
+    def spend(self) -> tuple[Spend, Spend]:
+        """(spend of counted tries, spend of discarded tries) over all attempts."""
+        counted, discarded = Spend(), Spend()
+        for _, attempt in self.attempts():
+            counted.add(attempt.spend)
+            discarded.add(attempt.discarded)
+        return counted, discarded
