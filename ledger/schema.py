@@ -1,0 +1,135 @@
+"""The SQL of a ledger file, word for word; it is the one truth, and readers compare it exactly.
+
+Two streams of segments hold all content: `segment` the events (header || body), `blobsegment` the
+pieces of large values. A segment is one zstd frame, stored in the parts in which commits flushed
+it; its rows have the ids `seg << 20 | part`. Nothing is ever updated: the triggers refuse it, and
+they refuse an insert that is not the next row, so that INSERT OR REPLACE is refused too. They stop
+honest mistakes; the proof is the tree.
+"""
+
+import functools
+import sqlite3
+from contextlib import closing
+from typing import Final
+
+from ledger.errors import LedgerDamaged, NotALedger, VersionUnsupported
+
+APPLICATION_ID: Final = 0x41434C31  # "ACL1"
+FORMAT: Final = 1
+PAGE_SIZE: Final = 4096
+PART_BITS: Final = 20
+
+# One statement a paragraph; stored with single spaces, as `STATEMENTS` has them.
+_TEXT: Final = """
+CREATE TABLE event(seq INTEGER PRIMARY KEY, seg INTEGER NOT NULL, off INTEGER NOT NULL) STRICT
+
+CREATE TABLE segment(id INTEGER PRIMARY KEY, plain INTEGER NOT NULL, hash INTEGER NOT NULL,
+data BLOB NOT NULL) STRICT
+
+CREATE TABLE blob(id INTEGER PRIMARY KEY, digest BLOB NOT NULL, seg INTEGER NOT NULL,
+off INTEGER NOT NULL, len INTEGER NOT NULL) STRICT
+
+CREATE TABLE blobsegment(id INTEGER PRIMARY KEY, plain INTEGER NOT NULL, hash INTEGER NOT NULL,
+data BLOB NOT NULL) STRICT
+
+CREATE TABLE erasure(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seg INTEGER NOT NULL,
+off INTEGER NOT NULL, len INTEGER NOT NULL, by_seq INTEGER NOT NULL) STRICT
+
+CREATE TABLE checkpoint(id INTEGER PRIMARY KEY, size INTEGER NOT NULL, note TEXT NOT NULL) STRICT
+
+CREATE TRIGGER event_insert BEFORE INSERT ON event
+WHEN NEW.seq IS NOT (SELECT coalesce(max(seq) + 1, 0) FROM event)
+BEGIN SELECT RAISE(ABORT, 'event: only the next row can be added'); END
+
+CREATE TRIGGER segment_insert BEFORE INSERT ON segment
+WHEN NEW.id IS NOT (SELECT coalesce(max(id) + 1, 0) FROM segment)
+AND NEW.id IS NOT (SELECT ((max(id) >> 20) + 1) << 20 FROM segment)
+BEGIN SELECT RAISE(ABORT, 'segment: only the next row can be added'); END
+
+CREATE TRIGGER blob_insert BEFORE INSERT ON blob
+WHEN NEW.id IS NOT (SELECT coalesce(max(id) + 1, 0) FROM blob)
+BEGIN SELECT RAISE(ABORT, 'blob: only the next row can be added'); END
+
+CREATE TRIGGER blobsegment_insert BEFORE INSERT ON blobsegment
+WHEN NEW.id IS NOT (SELECT coalesce(max(id) + 1, 0) FROM blobsegment)
+AND NEW.id IS NOT (SELECT ((max(id) >> 20) + 1) << 20 FROM blobsegment)
+BEGIN SELECT RAISE(ABORT, 'blobsegment: only the next row can be added'); END
+
+CREATE TRIGGER erasure_insert BEFORE INSERT ON erasure
+WHEN NEW.id IS NOT (SELECT coalesce(max(id) + 1, 0) FROM erasure)
+BEGIN SELECT RAISE(ABORT, 'erasure: only the next row can be added'); END
+
+CREATE TRIGGER checkpoint_insert BEFORE INSERT ON checkpoint
+WHEN NEW.id IS NOT (SELECT coalesce(max(id) + 1, 0) FROM checkpoint)
+OR NEW.size < 1 OR NEW.size < (SELECT size FROM checkpoint ORDER BY id DESC LIMIT 1)
+OR NEW.size > (SELECT coalesce(max(seq) + 1, 0) FROM event)
+BEGIN SELECT RAISE(ABORT, 'checkpoint: sizes grow, up to the number of events'); END
+"""
+# Erasing drops these and makes them again, within its one transaction.
+CHANGE_TRIGGERS: Final = tuple(
+    f"CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table}"
+    f" BEGIN SELECT RAISE(ABORT, '{table}: nothing stored is changed'); END"
+    for table in ("event", "segment", "blob", "blobsegment", "erasure", "checkpoint")
+    for verb in ("UPDATE", "DELETE")
+)
+STATEMENTS: Final = tuple(" ".join(s.split()) for s in _TEXT.split("\n\n")) + CHANGE_TRIGGERS
+# Made at the seal: while a run writes, an index by digest would dirty a page for each piece.
+INDEX: Final = "CREATE INDEX blob_digest ON blob(digest)"
+
+_LIST: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT 100"
+_Rows = frozenset[tuple[str, str, str, str | None]]
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make the empty tables of a ledger in a new database, in one transaction."""
+    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def check(connection: sqlite3.Connection, path: str) -> bool:
+    """Refuse what is not exactly a ledger of this format; return whether it has the blob index.
+
+    Reads two fields of the database header, then `sqlite_schema`, and nothing else. Raises
+    NotALedger, VersionUnsupported, or LedgerDamaged where the schema is not the one above to the
+    letter.
+    """
+    try:
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise NotALedger(f"{path} is not a ledger ({error})") from error
+    if application_id != APPLICATION_ID:
+        raise NotALedger(f"{path} is not a ledger")
+    if version > FORMAT:
+        raise VersionUnsupported(f"{path} has format {version}, this release reads {FORMAT}")
+    if version != FORMAT:
+        raise LedgerDamaged(f"{path} names format {version}, which never existed")
+    try:
+        found: _Rows = frozenset(connection.execute(_LIST).fetchall())
+    except sqlite3.DatabaseError as error:
+        raise LedgerDamaged(f"the schema of {path} cannot be read ({error})") from error
+    if found == _expected(indexed=True):
+        return True
+    if found != _expected(indexed=False):
+        raise LedgerDamaged(f"the schema of {path} is not a ledger's: {_difference(found)}")
+    return False
+
+
+@functools.cache
+def _expected(*, indexed: bool) -> _Rows:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        create(connection)
+        if indexed:
+            connection.execute(INDEX)
+        return frozenset(connection.execute(_LIST).fetchall())
+
+
+def _difference(found: _Rows) -> str:
+    wanted = _expected(indexed=False)
+    names = sorted(f"{kind} {name}" for kind, name, _, _ in found ^ wanted)
+    return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,164 @@
+"""Segments: records laid end to end in one zstd frame that stays open across commits.
+
+A record (header || body of an event, or one piece of a large value) never crosses a segment. A
+segment ends once it holds 256 KiB of plain bytes or the next record would pass that; a larger
+record has a segment of its own. Each commit flushes the open frame and stores what came out as
+one part, with the plain bytes so far and the xxh3 of the part.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import xxhash
+import zstandard
+
+from ledger.errors import LedgerDamaged
+from ledger.schema import PART_BITS
+
+LIMIT: Final = 256 * 1024
+MAX_RECORD: Final = 256 * 1024 * 1024
+MAX_WINDOW: Final = 8 * 1024 * 1024
+LEVEL: Final = 3
+# Worst growth of incompressible bytes in zstd, and of one flush for each part.
+_SLACK: Final = 64
+_PART_MASK: Final = (1 << PART_BITS) - 1
+_CACHE_BYTES: Final = 16 * 1024 * 1024
+
+Query = Callable[[str, tuple[int, ...]], Iterable[tuple[Any, ...]]]
+
+
+class Part(NamedTuple):
+    """One row of a segment table."""
+
+    id: int
+    plain: int
+    hash: int
+    data: bytes
+
+
+def part_hash(data: bytes) -> int:
+    """The read check of a stored part: xxh3-64 as a signed integer. It is never an identity."""
+    digest = xxhash.xxh3_64_intdigest(data)
+    return digest - (1 << 64) if digest >> 63 else digest
+
+
+class SegmentWriter:
+    """The open end of one stream; what `flush` returned must be stored, or the writer dropped."""
+
+    def __init__(self, next_segment: int) -> None:
+        self._segment = next_segment
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False)
+        self._frame: zstandard.ZstdCompressionObj | None = None
+        self._part = 0
+        self._plain = 0
+        self._flushed = 0
+        self._out: list[bytes] = []
+        self._rows: list[Part] = []
+
+    def write(self, record: bytes) -> tuple[int, int]:
+        """Add a record; return its segment and its offset among the segment's plain bytes."""
+        if self._plain and self._plain + len(record) > LIMIT:
+            self._finish()
+        if self._frame is None:
+            self._frame = self._compressor.compressobj()
+        place = self._segment, self._plain
+        self._out.append(self._frame.compress(record))
+        self._plain += len(record)
+        if self._plain >= LIMIT:
+            self._finish()
+        return place
+
+    def flush(self) -> list[Part]:
+        """Return the rows that store everything written since the last call."""
+        if self._frame is not None and self._plain > self._flushed:
+            self._end_part(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        rows, self._rows = self._rows, []
+        return rows
+
+    def _finish(self) -> None:
+        self._end_part(zstandard.COMPRESSOBJ_FLUSH_FINISH)
+        self._frame = None
+        self._segment += 1
+        self._part = self._plain = self._flushed = 0
+
+    def _end_part(self, mode: int) -> None:
+        assert self._frame is not None
+        data = b"".join(self._out) + self._frame.flush(mode)
+        self._out.clear()
+        row_id = self._segment << PART_BITS | self._part
+        self._rows.append(Part(row_id, self._plain, part_hash(data), data))
+        self._part += 1
+        self._flushed = self._plain
+
+
+class SegmentReader:
+    """Random access to the plain bytes of one stream, through `query` on its table.
+
+    Holds up to 16 MiB of decompressed segments, or one that is larger. Each part's xxh3 is
+    checked on every load. Raises LedgerDamaged for anything that is not as a writer left it.
+    """
+
+    def __init__(self, query: Query, table: str) -> None:
+        self._query = query
+        self._table = table
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
+        self._cached = 0
+
+    def read(self, segment: int, offset: int, length: int) -> bytes:
+        """Return `length` plain bytes that stand at `offset` in `segment`."""
+        end = offset + length
+        plain = self._cache.get(segment)
+        if plain is None or len(plain) < end:
+            plain = self._load(segment)
+        if offset < 0 or len(plain) < end:
+            raise LedgerDamaged(f"{self._table} {segment} ends before byte {end}")
+        return plain[offset:end]
+
+    def _load(self, segment: int) -> bytes:
+        stale = self._cache.pop(segment, b"")
+        self._cached -= len(stale)
+        plain = self._decompress(segment)
+        while self._cache and self._cached + len(plain) > _CACHE_BYTES:
+            self._cached -= len(self._cache.popitem(last=False)[1])
+        self._cache[segment] = plain
+        self._cached += len(plain)
+        return plain
+
+    def _decompress(self, segment: int) -> bytes:
+        first = segment << PART_BITS
+        rows = self._query(
+            f"SELECT id, plain, hash, data FROM {self._table}"  # noqa: S608 - a constant of ours
+            " WHERE id BETWEEN ? AND ? ORDER BY id",
+            (first, first | _PART_MASK),
+        )
+        parts: list[bytes] = []
+        plain = stored = 0
+        for row_id, so_far, checksum, data in rows:
+            stored += len(data)
+            if row_id != first + len(parts) or not plain <= so_far <= MAX_RECORD:
+                raise LedgerDamaged(f"{self._table} {segment} has rows out of order")
+            if stored > so_far + so_far // 128 + _SLACK * (len(parts) + 1):
+                raise LedgerDamaged(f"{self._table} {segment} holds more than it says")
+            if part_hash(data) != checksum:
+                raise LedgerDamaged(f"{self._table} {segment} part {len(parts)} fails its check")
+            parts.append(data)
+            plain = so_far
+        return decompress(b"".join(parts), plain, f"{self._table} {segment}")
+
+
+def decompress(frame: bytes, plain: int, name: str) -> bytes:
+    """Return exactly `plain` bytes out of a frame that may lack its end, or raise LedgerDamaged.
+
+    Never makes more than `plain` + 1 bytes, whatever the frame would expand to.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    try:
+        with decompressor.stream_reader(frame) as reader:
+            found = reader.read(plain + 1)
+    except zstandard.ZstdError as error:
+        raise LedgerDamaged(f"{name} cannot be decompressed ({error})") from error
+    if len(found) != plain:
+        relation = "more" if len(found) > plain else "less"
+        raise LedgerDamaged(f"{name} decompresses to {relation} than its {plain} bytes")
+    return found
