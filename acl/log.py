@@ -1,0 +1,62 @@
+"""`acl log RUN`: the events, one a line; `--follow` a live run from another process."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from acl.output import Json, Run, document, line
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+POLL_SECONDS = 0.2
+
+
+@app.command()
+def log(
+    run: Run,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+    since: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin at this event.")] = 0,
+    task: Annotated[str | None, typer.Option(metavar="ID", help="Only this task.")] = None,
+    json: Json = False,
+) -> None:
+    """List a run's events in order: sequence number, time, type, task and attempt."""
+    from ledger import LedgerView
+
+    with LedgerView.open(run) as view:
+        position = since
+        while True:
+            for recorded in view.events(since=position):
+                position = recorded.seq + 1
+                if task is None or recorded.task == task:
+                    _print(recorded, json=json)
+            if not follow or view.sealed or (view.writer() is None and view.size == position):
+                return
+            time.sleep(POLL_SECONDS)
+
+
+def _print(recorded: Any, *, json: bool) -> None:
+    if json:
+        from acl.plain import plain_event
+
+        document(plain_event(recorded))
+        return
+    who = "" if recorded.task is None else recorded.task
+    if recorded.attempt is not None:
+        who += f" #{recorded.attempt}"
+    marks = " (copied)" * recorded.copied + " (erased)" * recorded.erased
+    line(f"{recorded.seq:>6}  {recorded.at}  {recorded.type:<22} {who}{marks}{_gist(recorded)}")
+
+
+def _gist(recorded: Any) -> str:
+    """The few words about an event that a reader looks for."""
+    event = recorded.event
+    words = [
+        f"{name}={getattr(event, name)}"
+        for name in ("phase", "status", "correct", "score", "retry", "scope", "call_id")
+        if getattr(event, name, None) is not None
+    ]
+    error = getattr(event, "error", None) or getattr(event, "evaluation_error", None)
+    if error is not None and not isinstance(error, bool):
+        words.append(f"error={error.code}")
+    return "  " + " ".join(words) if words else ""

@@ -1,0 +1,119 @@
+"""`acl ls`: the runs under a results directory. A damaged ledger is listed as such."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acl.output import Json, document, message, number, table
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+
+@app.command()
+def ls(
+    results_dir: Annotated[Path, typer.Argument(metavar="[RESULTS_DIR]")] = Path("results"),
+    json: Json = False,
+) -> int:
+    """List the runs under RESULTS_DIR (default `results`), oldest first."""
+    from ledger.errors import RunNotFound
+
+    if not results_dir.is_dir():
+        raise RunNotFound(f"no results directory {results_dir}", hint="name one: acl ls DIR")
+    rows = sorted(_rows(results_dir), key=lambda row: (row["started_at"] or "", row["path"]))
+    if json:
+        for row in rows:
+            document(row)
+    elif rows:
+        table(
+            ("RUN", "STATUS", "BENCHMARK", "MODEL", "TASKS", "ERRORS", "HEADLINE", "PATH"),
+            [_cells(row) for row in rows],
+        )
+    damaged = [row for row in rows if row["error"]]
+    for row in damaged:
+        message(f"acl: {row['path']}: {row['error']}")
+    if not rows:
+        message(f"no runs under {results_dir}")
+    return 4 if any(row["status"] == "damaged" for row in damaged) else 0
+
+
+def _rows(results_dir: Path) -> Iterator[dict[str, Any]]:
+    from ledger.errors import AclError, IntegrityError
+    from ledger.paths import LEDGER_NAME
+
+    for path in sorted(results_dir.rglob(LEDGER_NAME)):
+        try:
+            yield _row(path)
+        except (AclError, OSError) as error:
+            status = "damaged" if isinstance(error, IntegrityError) else "unreadable"
+            yield {**_EMPTY, "path": str(path.parent), "status": status, "error": str(error)}
+
+
+_EMPTY = dict.fromkeys(
+    (
+        "run_id",
+        "path",
+        "status",
+        "benchmark",
+        "harness",
+        "model",
+        "counts",
+        "metrics",
+        "started_at",
+        "finished_at",
+        "size",
+        "root",
+        "error",
+    )
+)
+
+
+def _row(path: Path) -> dict[str, Any]:
+    from ledger import LedgerView, fold
+
+    with LedgerView.open(path) as view:
+        writer = view.writer()
+        state = fold(view.events())
+    metrics = state.metrics[-1][2].metrics if state.metrics else None
+    running = writer is not None and state.finished is None
+    return {
+        **_EMPTY,
+        "run_id": state.run_id,
+        "path": str(path.parent),
+        "status": "running" if running else state.status,
+        "benchmark": state.benchmark or state.request["benchmark"]["id"],
+        "harness": state.request["harness"]["id"],
+        "model": state.request["model"]["id"],
+        "counts": asdict(state.counts()),
+        "metrics": metrics,
+        "started_at": state.started_at or state.created_at,
+        "finished_at": state.ended_at,
+        "size": state.size,
+        "root": state.root.hex(),
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    if row["error"]:
+        return ("?", row["status"], "", "", "", "", "", row["path"])
+    counts = row["counts"]
+    return (
+        row["run_id"],
+        row["status"],
+        row["benchmark"],
+        row["model"],
+        f"{counts['evaluated']}/{counts['total']}",
+        counts["error"],
+        _headline(row["metrics"]),
+        row["path"],
+    )
+
+
+def _headline(metrics: dict[str, float] | None) -> str:
+    """The metric a reader looks for first: accuracy, else the first that is not a count."""
+    if not metrics:
+        return ""
+    names = [n for n in metrics if "accuracy" in n] or [n for n in metrics if "@" in n]
+    return f"{names[0]}={number(metrics[names[0]])}" if names else ""

@@ -1,0 +1,118 @@
+"""The command line: finds the command, loads it, and turns errors into one line and a status.
+
+A command's module is imported only when it is called, so that `acl --help` stays quick. Its
+name is in `COMMANDS` with the line that `--help` shows.
+"""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from ledger.errors import AclError
+from ledger.version import __version__
+
+COMMANDS: Final = {
+    "run": ("acl.run", "Run an evaluation; every step is a durable event in its ledger."),
+    "import": ("acl.import_", "Turn a result directory of another tool into a sealed ledger."),
+    "verify": ("acl.verify", "Check a ledger; say what is proven and what is not."),
+    "replay": ("acl.replay", "Recompute the metrics from the events and compare."),
+    "export": ("acl.export", "Project a ledger into the files that other tools read."),
+    "show": ("acl.show", "A run at a glance, or one task with its attempts."),
+    "ls": ("acl.ls", "List the runs under a results directory."),
+    "log": ("acl.log", "List a run's events; --follow a live one."),
+    "copy": ("acl.copy", "Make one file of a ledger, live or not."),
+    "seal": ("acl.seal", "Seal the ledger of a run that was interrupted."),
+    "demo": ("acl.demo", "See it all work in a minute, offline."),
+}
+
+
+class LazyCommands(TyperGroup):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # type: ignore[override]
+        """The names, in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> Any:  # type: ignore[override]
+        """The command `name`, or None; for `--help` of the group only its line is needed."""
+        if name not in COMMANDS:
+            return None
+        module, line = COMMANDS[name]
+        if ctx.params.get("help") or _is_group_help():
+            return click.Command(name, help=line, short_help=line)
+        command = typer.main.get_command(import_module(module).app)
+        command.name = name
+        return command
+
+
+def _is_group_help() -> bool:
+    return len(sys.argv) < 2 or sys.argv[1] in {"--help", "-h"}
+
+
+app = typer.Typer(
+    cls=LazyCommands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"acl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def acl(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+) -> None:
+    """A results store for evaluations of LLM agents that an outsider can check."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status; the process edge of the program."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    sys.exit(_call([a for a in arguments if a != "--debug"], debug=debug))
+
+
+def _call(arguments: list[str], *, debug: bool) -> int:
+    try:
+        status = typer.main.get_command(app)(arguments, prog_name="acl", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 128 + signal.SIGINT
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except click.ClickException as error:
+        return _say(error.format_message(), error.exit_code, debug=debug)
+    except AclError as error:
+        return _say(str(error), error.exit_status, debug=debug)
+    except BrokenPipeError:
+        # The reader of our output went away (`acl log | head`): that is no failure.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        return _say(f"{error.strerror or error}{where}", 1, debug=debug)
+    return status if isinstance(status, int) else 0
+
+
+def _say(message: str, status: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    line = " ".join(message.split("\n"))
+    sys.stderr.write(f"acl: {line}\n")
+    return status

@@ -1,0 +1,54 @@
+"""How commands speak: documents and tables on stdout, messages and progress on stderr."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document (or JSON lines) on stdout.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run directory or a ledger file.")]
+
+
+def document(value: Any) -> None:
+    """Print one JSON document on one line."""
+    # Lone surrogates that came from a model must not break the output: escape them.
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+
+
+def line(text: str = "") -> None:
+    """Print one line of text on stdout; control characters of data are shown escaped."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def message(text: str) -> None:
+    """Say something on stderr, out of the way of the data."""
+    sys.stderr.write(printable(text) + "\n")
+
+
+def printable(text: str) -> str:
+    """`text` with whatever a terminal could take for a command shown as an escape."""
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under headers in columns as wide as they need."""
+    cells = [[printable("" if cell is None else str(cell)) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(headers), *cells]) for i in range(len(headers))]
+    for row in [list(headers), *cells]:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+def number(value: float | None) -> str:
+    """A metric for people: up to four decimals, a dash for none."""
+    if value is None:
+        return "–"
+    return str(value) if isinstance(value, int) else f"{value:.4f}"
+
+
+def on_terminal() -> bool:
+    """True if progress may be drawn: stderr is a terminal."""
+    return sys.stderr.isatty()

@@ -1,0 +1,20 @@
+"""`acl seal RUN`: close the ledger of a run that was interrupted."""
+
+import typer
+
+from acl.output import Json, Run, document, line
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+
+@app.command()
+def seal(run: Run, json: Json = False) -> None:
+    """Seal a ledger: nothing but erasures and annotations can follow. Its run stays interrupted."""
+    from ledger.store import Ledger
+
+    with Ledger.open(run) as ledger:
+        checkpoint = ledger.seal()
+    if json:
+        document({"size": checkpoint.size, "root": checkpoint.root.hex(), "origin": checkpoint.origin})
+    else:
+        line(f"sealed at {checkpoint.size} events, root {checkpoint.root.hex()}")
