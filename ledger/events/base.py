@@ -8,9 +8,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, InstanceOf
 # Text from outside may hold lone surrogates, which pydantic's own `str` refuses.
 Text = InstanceOf[str]
 
+
+class Cut:
+    """Marks the fields whose large values the codec cuts into blobs."""
+
+
+CUT = Cut()
+
 # Any JSON value, large or small. The codec cuts large ones into blobs; read back from a ledger
 # it may hold `canonical.Spilled*` objects until `LedgerView.resolve` fills them in.
-Value = Any
+Value = Annotated[Any, CUT]
 
 
 def _finite(number: float) -> float:

@@ -1,0 +1,209 @@
+"""Events to header and body, and back.
+
+The body is position-independent: canonical JSON of the event's own fields, a random salt, and the
+version of its model. Its content address is the SHA-256 of exactly its bytes. The header binds the
+body to a place in one ledger; its exact bytes are the Merkle leaf. Header, all big-endian::
+
+    0   u8   format, 1                       44  u32  session: 0 at create, +1 per writing open
+    1   u8   flags: bit 0 copied             48  u32  lease
+    2   u16  type code                       52  u32  attempt, 0 = none
+    4   16 B ledger id                       56  u64  body length
+    20  u64  sequence number, from 0         64  32 B SHA-256 of the body
+    28  u64  wall clock, ns since 1970 UTC   96  u16  task length, 0xFFFF = no task
+    36  u64  monotonic clock, ns             98  task id, UTF-8, surrogates in three bytes each
+"""
+
+import functools
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ledger import canonical
+from ledger.errors import LedgerDamaged, ValueRefused, VersionUnsupported
+from ledger.events import BY_CODE, TYPE_NAMES, AnyEvent, Event, Part
+from ledger.events.base import CUT
+from ledger.upcast import upcast
+
+FORMAT: Final = 1
+SALT_BYTES: Final = 16
+_SALT: Final = re.compile(r"[0-9a-f]{32}")
+MAX_TASK: Final = 60_000
+_LAYOUT: Final = struct.Struct(">BBH16sQQQIIIQ32sH")
+HEADER_BYTES: Final = _LAYOUT.size
+_TASK_LENGTH: Final = struct.Struct(">H")
+_COPIED: Final = 1
+_NO_TASK: Final = 0xFFFF
+# Fields that stand in the header, or are said by the type code.
+_IN_HEADER: Final = frozenset({"type", "task", "attempt", "lease"})
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where and when a body was recorded. `address` is the SHA-256 of the body."""
+
+    code: int
+    copied: bool
+    ledger_id: bytes
+    seq: int
+    wall_ns: int
+    mono_ns: int
+    session: int
+    lease: int
+    attempt: int | None
+    body_length: int
+    address: bytes
+    task: str | None
+
+    def encode(self) -> bytes:
+        """Write the header; raise ValueRefused for a task id of more than 60,000 bytes."""
+        task = b"" if self.task is None else self.task.encode("utf-8", "surrogatepass")
+        if len(task) > MAX_TASK:
+            raise ValueRefused(
+                "$.task", f"a task id has at most {MAX_TASK} bytes, this one {len(task)}"
+            )
+        fixed = _LAYOUT.pack(
+            FORMAT,
+            _COPIED if self.copied else 0,
+            self.code,
+            self.ledger_id,
+            self.seq,
+            self.wall_ns,
+            self.mono_ns,
+            self.session,
+            self.lease,
+            self.attempt or 0,
+            self.body_length,
+            self.address,
+            _NO_TASK if self.task is None else len(task),
+        )
+        return fixed + task
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Header":
+        """Read exactly what `encode` writes.
+
+        Raises VersionUnsupported for a format or type code of a newer release, and LedgerDamaged
+        for bytes that no release writes.
+        """
+        if len(data) < HEADER_BYTES or len(data) != header_length(data):
+            raise LedgerDamaged(f"a header of {len(data)} bytes is cut or too long")
+        fields = _LAYOUT.unpack_from(data)
+        version, flags, code, ledger_id, seq, wall, mono = fields[:7]
+        session, lease, attempt, body_length, address, task_length = fields[7:]
+        if version != FORMAT:
+            raise VersionUnsupported(f"event {seq} has header format {version}")
+        if code not in BY_CODE:
+            raise VersionUnsupported(f"event {seq} has the unknown type code {code}")
+        if flags & ~_COPIED:
+            raise LedgerDamaged(f"event {seq} has the unknown flags {flags}", seq=seq)
+        try:
+            task = data[HEADER_BYTES:].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise LedgerDamaged(f"the task id of event {seq} is not UTF-8", seq=seq) from error
+        return cls(
+            code=code,
+            copied=bool(flags),
+            ledger_id=ledger_id,
+            seq=seq,
+            wall_ns=wall,
+            mono_ns=mono,
+            session=session,
+            lease=lease,
+            attempt=attempt or None,
+            body_length=body_length,
+            address=address,
+            task=None if task_length == _NO_TASK else task,
+        )
+
+
+def header_length(fixed: bytes) -> int:
+    """The length of the whole header that begins with the 98 bytes `fixed`, or LedgerDamaged."""
+    task_length: int = _TASK_LENGTH.unpack_from(fixed, HEADER_BYTES - _TASK_LENGTH.size)[0]
+    if task_length == _NO_TASK:
+        return HEADER_BYTES
+    if task_length > MAX_TASK:
+        raise LedgerDamaged(f"a header claims a task id of {task_length} bytes")
+    return HEADER_BYTES + task_length
+
+
+def encode_body(event: Event, salt: bytes, spill: canonical.Spill) -> bytes:
+    """Write the body of `event`; pieces of large values go to `spill`.
+
+    Raises ValueRefused with the path of the first value that has no canonical form.
+    """
+    members = []
+    for name, key, cut in _members(type(event)):
+        if cut is None:
+            encoded = b'"%s"' % salt.hex().encode() if name == "salt" else b"%d" % event.v
+        else:
+            value = getattr(event, name)
+            if value is None:
+                continue
+            try:
+                encoded = canonical.encode(value, spill) if cut else canonical.encode(_tree(value))
+            except ValueRefused as error:
+                raise ValueRefused(f"$.{name}{error.path[1:]}", error.why) from error
+        members.append(key + encoded)
+    return b"{" + b",".join(members) + b"}"
+
+
+def decode_event(header: Header, body: bytes) -> AnyEvent:
+    """Read the event of `header`; large values may be `canonical.Spilled*` objects.
+
+    Raises VersionUnsupported for a body of a newer release, LedgerDamaged for one that no release
+    writes.
+    """
+    try:
+        fields = canonical.decode(body)
+        if not isinstance(fields, dict) or len(body) != header.body_length:
+            raise LedgerDamaged("is not an object of the length that its header names")
+        _check_salt(fields.pop("salt", None))
+        fields = upcast(header.code, fields.pop("v", None), fields)
+        if not _IN_HEADER.isdisjoint(fields):
+            raise LedgerDamaged("repeats a field of its header")
+        fields |= {"task": header.task, "attempt": header.attempt, "lease": header.lease}
+        return BY_CODE[header.code].model_validate(fields)
+    except (LedgerDamaged, ValidationError) as error:
+        why = error.message if isinstance(error, LedgerDamaged) else _first_fault(error)
+        name = TYPE_NAMES[header.code]
+        raise LedgerDamaged(
+            f"the body of event {header.seq} ({name}): {why}", seq=header.seq
+        ) from error
+
+
+def _check_salt(salt: object) -> None:
+    if not isinstance(salt, str) or not _SALT.fullmatch(salt):
+        raise LedgerDamaged("has no salt of 32 hex digits")
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+
+
+@functools.cache
+def _members(model: type[Event]) -> tuple[tuple[str, bytes, bool | None], ...]:
+    """Each body member of an event type in order: name, encoded key, whether large values are cut.
+
+    The last is None for the two members that every body has besides the fields.
+    """
+    members: dict[str, bool | None] = {"salt": None, "v": None}
+    for name, field in model.model_fields.items():
+        if name not in _IN_HEADER:
+            members[name] = CUT in field.metadata
+    return tuple((name, b'"%s":' % name.encode(), members[name]) for name in sorted(members))
+
+
+def _tree(value: Any) -> object:
+    """The parts of an event as plain objects without their absent fields; all else as it is."""
+    if isinstance(value, Part):
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        return {name: _tree(item) for name, item in fields.items() if item is not None}
+    if isinstance(value, tuple):
+        return [_tree(item) for item in value]
+    if isinstance(value, dict) and any(isinstance(item, Part) for item in value.values()):
+        return {key: _tree(item) for key, item in value.items()}
+    return value
