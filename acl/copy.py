@@ -7,7 +7,7 @@ import typer
 
 from acl.output import Json, Run, document, line
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
@@ -17,8 +17,9 @@ def copy(
     json: Json = False,
 ) -> None:
     """Make one self-contained file of a ledger, whether it is being written or not."""
-    from ledger import LedgerView
     from ledger.copying import copy_ledger
+
+    from ledger import LedgerView
 
     copied = copy_ledger(run, dest)
     with LedgerView.open(copied) as view:

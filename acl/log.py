@@ -7,7 +7,7 @@ import typer
 
 from acl.output import Json, Run, document, line
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 POLL_SECONDS = 0.2
 

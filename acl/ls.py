@@ -9,7 +9,7 @@ import typer
 
 from acl.output import Json, document, message, number, table
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
@@ -40,8 +40,9 @@ def ls(
 
 
 def _rows(results_dir: Path) -> Iterator[dict[str, Any]]:
-    from ledger.errors import AclError, IntegrityError
     from ledger.paths import LEDGER_NAME
+
+    from ledger.errors import AclError, IntegrityError
 
     for path in sorted(results_dir.rglob(LEDGER_NAME)):
         try:

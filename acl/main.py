@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ledger.errors import AclError
 from ledger.version import __version__
@@ -34,20 +33,24 @@ COMMANDS: Final = {
 }
 
 
+# Typer brings a click of its own; the base of its usage errors is reached through one it exports.
+_WrongUse: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
 class LazyCommands(TyperGroup):
     """A group whose commands are imported when they are called."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # type: ignore[override]
+    def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of `COMMANDS`."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> Any:  # type: ignore[override]
+    def get_command(self, ctx: Any, name: str) -> Any:
         """The command `name`, or None; for `--help` of the group only its line is needed."""
         if name not in COMMANDS:
             return None
         module, line = COMMANDS[name]
         if ctx.params.get("help") or _is_group_help():
-            return click.Command(name, help=line, short_help=line)
+            return TyperCommand(name, help=line, short_help=line)
         command = typer.main.get_command(import_module(module).app)
         command.name = name
         return command
@@ -92,11 +95,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _call(arguments: list[str], *, debug: bool) -> int:
     try:
         status = typer.main.get_command(app)(arguments, prog_name="acl", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return 128 + signal.SIGINT
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    except click.ClickException as error:
+    except _WrongUse as error:
         return _say(error.format_message(), error.exit_code, debug=debug)
     except AclError as error:
         return _say(str(error), error.exit_status, debug=debug)
@@ -114,5 +115,6 @@ def _say(message: str, status: int, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     line = " ".join(message.split("\n"))
-    sys.stderr.write(f"acl: {line}\n")
+    if line:
+        sys.stderr.write(f"acl: {line}\n")
     return status

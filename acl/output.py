@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+DASH = "-"
 Json = Annotated[bool, typer.Option("--json", help="One JSON document (or JSON lines) on stdout.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run directory or a ledger file.")]
 
@@ -45,7 +46,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 def number(value: float | None) -> str:
     """A metric for people: up to four decimals, a dash for none."""
     if value is None:
-        return "–"
+        return DASH
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 

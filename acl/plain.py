@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ledger import canonical
 from ledger.view import Recorded
+
+from ledger import canonical
 
 
 def plain(value: Any) -> Any:

@@ -1,12 +1,12 @@
 """`acl replay RUN`: metrics again, from the events alone, compared with what was recorded."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from acl.output import Json, Run, document, line, number, table
+from acl.output import Json, Run
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
@@ -26,8 +26,9 @@ def replay(
     json: Json = False,
 ) -> int:
     """Recompute the metrics; exit 1 if they differ from the recorded ones, naming each."""
-    from ledger import LedgerView
     from runtime.replay import replay as replay_metrics
+
+    from ledger import LedgerView
 
     with LedgerView.open(run) as view:
         result = replay_metrics(

@@ -4,7 +4,7 @@ import typer
 
 from acl.output import Json, Run, document, line
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
@@ -15,6 +15,8 @@ def seal(run: Run, json: Json = False) -> None:
     with Ledger.open(run) as ledger:
         checkpoint = ledger.seal()
     if json:
-        document({"size": checkpoint.size, "root": checkpoint.root.hex(), "origin": checkpoint.origin})
+        document(
+            {"size": checkpoint.size, "root": checkpoint.root.hex(), "origin": checkpoint.origin}
+        )
     else:
         line(f"sealed at {checkpoint.size} events, root {checkpoint.root.hex()}")

@@ -1,0 +1,92 @@
+"""A RunRequest from a request file and the flags that override it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from ledger.errors import UsageError
+from runtime.models import RunRequest
+
+# Flags of `acl run` and the place of each in a request.
+FLAGS = {
+    "benchmark": ("benchmark", "id"),
+    "harness": ("harness", "id"),
+    "model": ("model", "id"),
+    "base_url": ("model", "base_url"),
+    "k": ("execution", "k"),
+    "strategy": ("execution", "strategy"),
+    "max_retries": ("execution", "max_retries"),
+    "concurrency": ("execution", "task_concurrency"),
+    "limit": ("benchmark", "params", "limit"),
+    "run_name": ("output", "run_name"),
+    "run_id": ("output", "run_id"),
+    "reuse": ("runtime", "reuse"),
+    "reuse_run_id": ("runtime", "reuse_run_id"),
+}
+
+
+def read_request(file: Path | None, flags: Mapping[str, Any]) -> RunRequest:
+    """The request of `file` (YAML or JSON; none: empty) with `flags` that are not None on top.
+
+    `benchmark_params` and `harness_params` of `flags` are lists of NAME=VALUE, VALUE being YAML.
+    Raises UsageError that names the file and field of whatever is wrong.
+    """
+    data = _read(file) if file else {}
+    for flag, where in FLAGS.items():
+        if flags.get(flag) is not None:
+            _put(data, where, flags[flag])
+    for part in ("benchmark", "harness"):
+        for assignment in flags.get(f"{part}_params") or ():
+            name, value = _assignment(assignment)
+            _put(data, (part, "params", name), value)
+    if file:
+        _put(data, ("metadata", "config_path"), file.name)
+    if not data.get("benchmark"):
+        raise UsageError("no benchmark", hint="give --benchmark ID or a request file with -f")
+    try:
+        return RunRequest.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(_first(error, file)) from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is neither YAML nor JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"{file} does not hold a request", hint="see examples/request.yaml")
+    if "requests" in data:
+        raise UsageError(
+            f"{file} is a suite of requests", hint="give one request a file, and one run each"
+        )
+    return data
+
+
+def _put(data: dict[str, Any], where: tuple[str, ...], value: Any) -> None:
+    for key in where[:-1]:
+        inner = data.setdefault(key, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"{key} must be a mapping, not {inner!r}")
+        data = inner
+    data[where[-1]] = value
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"{text!r} is not NAME=VALUE")
+    return name, yaml.safe_load(value)
+
+
+def _first(error: ValidationError, file: Path | None) -> str:
+    """One line for the first fault: where it is and what is wrong with it."""
+    fault = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in fault["loc"])
+    more = error.error_count() - 1
+    return f"{file or 'request'}: {where}: {fault['msg']}" + (f" (+{more} more)" if more else "")

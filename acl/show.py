@@ -1,0 +1,146 @@
+"""`acl show RUN [TASK]`: a run at a glance, or one task with its attempts, retries and verdicts."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from acl.output import DASH, Json, Run, document, line, number, table
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def show(
+    run: Run,
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task id.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what a run's ledger holds."""
+    from ledger import LedgerView, fold
+
+    with LedgerView.open(run) as view:
+        state = fold(view.events())
+        live = view.writer() is not None and state.finished is None
+        if task is None:
+            _show_run(state, "running" if live else state.status, json=json)
+        else:
+            _show_task(view, state, task, json=json)
+
+
+def _show_run(state: Any, status: str, *, json: bool) -> None:
+    counted, discarded = state.spend()
+    metrics = state.metrics[-1][2] if state.metrics else None
+    summary: dict[str, Any] = {
+        "run_id": state.run_id,
+        "status": status,
+        "benchmark": state.benchmark or state.request["benchmark"]["id"],
+        "harness": state.request["harness"]["id"],
+        "model": state.request["model"]["id"],
+        "k": state.k,
+        "strategy": state.strategy,
+        "started_at": state.started_at,
+        "finished_at": state.ended_at,
+        "imported": state.imported.format if state.imported else None,
+        "reused_from": state.frozen.run_id if state.frozen else None,
+        "counts": asdict(state.counts()),
+        "metrics": metrics.metrics if metrics else None,
+        "spend": asdict(counted),
+        "spend_discarded": asdict(discarded),
+        "redactions": state.redactions,
+        "ledger_id": state.ledger_id,
+        "size": state.size,
+        "root": state.root.hex(),
+        "sealed_size": state.sealed_size,
+        "error": state.finished.error.message if state.finished and state.finished.error else None,
+    }
+    if json:
+        document(summary)
+        return
+    for name in ("run_id", "status", "error", "benchmark", "harness", "model", "imported"):
+        if summary[name] is not None:
+            line(f"{name + ':':<13}{summary[name]}")
+    line(f"{'attempts:':<13}k={state.k}, strategy {state.strategy}")
+    line(f"{'time:':<13}{summary['started_at']} to {summary['finished_at'] or DASH}")
+    if summary["reused_from"]:
+        line(f"{'reused from:':<13}{summary['reused_from']}")
+    counts = ", ".join(f"{name} {value}" for name, value in summary["counts"].items() if value)
+    line(f"{'tasks:':<13}{counts or 'none'}")
+    if counted.calls or discarded.calls:
+        line(f"{'calls:':<13}{_spend(counted)}; discarded tries: {_spend(discarded)}")
+    line(f"{'ledger:':<13}{state.ledger_id}, {state.size} events, root {state.root.hex()}")
+    line(f"{'sealed:':<13}{f'at {state.sealed_size} events' if state.sealed_size else 'no'}")
+    if metrics:
+        line()
+        rows = ((name, number(value)) for name, value in metrics.metrics.items())
+        table(("METRIC", "VALUE", "OF", "LEFT OUT"), (_explained(metrics, *row) for row in rows))
+
+
+def _explained(metrics: Any, name: str, value: str) -> tuple[object, ...]:
+    detail = metrics.details.get(name) or {}
+    excluded = ", ".join(f"{n} {reason}" for reason, n in (detail.get("excluded") or {}).items())
+    return name, value, detail.get("denominator", ""), excluded
+
+
+def _spend(spend: Any) -> str:
+    cost = f"{spend.cost_usd:.4f} USD" if spend.unknown_cost < spend.calls else "cost unknown"
+    unknown = f" ({spend.unknown_cost} of unknown cost)" if spend.unknown_cost else ""
+    return (
+        f"{spend.calls} calls, {spend.input_tokens} + {spend.output_tokens} tokens, {cost}{unknown}"
+    )
+
+
+def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
+    from exporters.details import build_detail_record
+
+    from ledger.errors import RunNotFound
+
+    if task_id not in state.tasks:
+        raise RunNotFound(
+            f"no task {task_id!r} in run {state.run_id}", hint="`acl show RUN` tells its tasks"
+        )
+    task = state.tasks[task_id]
+    if json:
+        from acl.plain import plain
+
+        document(plain(build_detail_record(task, state, view)))
+        return
+    line(f"{'task:':<13}{task.id}")
+    line(f"{'category:':<13}{task.category or DASH}")
+    line(f"{'stage:':<13}{task.stage}")
+    line(f"{'correct:':<13}{task.correct}, score {number(task.score)}, solved at {task.solved_at}")
+    if task.origin:
+        line(f"{'reused from:':<13}{task.origin.run_id}, ledger {task.origin.ledger_id}")
+    line()
+    table(
+        ("ATTEMPT", "STATUS", "CORRECT", "SCORE", "RETRIES", "CALLS", "RESULT"),
+        [
+            (
+                n,
+                a.status or f"open in {a.phase or 'planning'}",
+                a.correct,
+                number(a.score),
+                len(a.retries),
+                a.spend.calls + a.discarded.calls,
+                a.result_address.hex()[:16] if a.result_address else "",
+            )
+            for n, a in sorted(task.attempts.items())
+        ],
+    )
+    for n, attempt in sorted(task.attempts.items()):
+        for seq in attempt.retries:
+            event = view.event(seq).event
+            if event is not None:
+                line(f"attempt {n}, retry {event.retry}: {event.error.code}: {event.error.message}")
+        _show_errors(view, n, attempt)
+
+
+def _show_errors(view: Any, number_: int, attempt: Any) -> None:
+    for seq in (attempt.finished, attempt.evaluation):
+        event = view.event(seq).event if seq is not None else None
+        error = getattr(event, "error", None) or getattr(event, "evaluation_error", None)
+        reason = getattr(event, "reason", None)
+        if error is not None:
+            line(f"attempt {number_}: {error.code}: {error.message}")
+        elif reason:
+            line(f"attempt {number_}: {reason}")
