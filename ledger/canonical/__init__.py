@@ -20,8 +20,8 @@ b'{"$acl.$acl":{"$acl":["int","10000000000000000"]},"a":[1,null],"b":1.0}'
 """
 
 from ledger.canonical.cutting import Spill
-from ledger.canonical.decoding import decode, has_envelopes, is_canonical
-from ledger.canonical.encoding import encode
+from ledger.canonical.decoding import decode, is_canonical
+from ledger.canonical.encoding import encode, has_envelopes
 from ledger.canonical.pruning import prune
 from ledger.canonical.references import DEFAULT_BUDGET, Fetch, pieces, reachable, resolve
 from ledger.canonical.values import (

@@ -104,8 +104,11 @@ def _shorten_object(value: dict[str, object], spill: Spill, *, probe: bool) -> d
 
 
 def _shorten_list(value: list[object] | tuple[object, ...], spill: Spill, *, probe: bool) -> object:
-    if not any(type(item) is dict for item in value):
-        return [shorten(item, spill, probe=probe) for item in value]
+    if dict not in set(map(type, value)):
+        return [
+            item if type(item) is str and len(item) <= PIECE else shorten(item, spill, probe=probe)
+            for item in value
+        ]
     encoded = []
     for item in value:
         if probe:

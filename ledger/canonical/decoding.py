@@ -9,12 +9,13 @@ from math import inf, nan
 
 import orjson
 
+from ledger.canonical.cutting import dump
 from ledger.canonical.encoding import (
     LEAST_INT,
     MOST_INT,
-    RESERVED_BYTES,
     TOO_DEEP,
     encode,
+    has_envelopes,
     is_plain,
 )
 from ledger.canonical.escape import RESERVED, unescape_key, unescape_text
@@ -44,25 +45,25 @@ def decode(data: bytes) -> object:
         tree = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise LedgerDamaged(f"not JSON: {error}") from None
-    # An escape could hide the reserved key from a search of the bytes.
-    if RESERVED_BYTES in data or b"\\u" in data:
+    if has_envelopes(data):
         return _open(tree, 0)
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and not is_plain(tree):
+    if not surely_within(data, MAX_DEPTH) and not is_plain(tree):
         raise LedgerDamaged(TOO_DEEP)
     return tree
+
+
+def surely_within(data: bytes, levels: int) -> bool:
+    """Tell whether JSON text has too few brackets, those in texts included, to nest deeper."""
+    return len(data) <= 2 * levels or data.count(b"[") + data.count(b"{") <= levels
 
 
 def is_canonical(data: bytes) -> bool:
     """Tell whether `data` is what `encode` writes for the value that it holds."""
     try:
-        return encode(decode(data)) == data
+        value = decode(data)
     except LedgerDamaged:
         return False
-
-
-def has_envelopes(data: bytes) -> bool:
-    """Tell whether canonical bytes may hold an envelope; if not, they refer to no blob."""
-    return RESERVED_BYTES in data
+    return (encode(value) if has_envelopes(data) else dump(value)) == data
 
 
 def _open(tree: object, depth: int) -> object:

@@ -5,6 +5,7 @@ what they look like: orjson alone would write NaN as null and an Enum as its val
 bound the depth of tuples. Everything else takes the exact road, which writes the same bytes.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from math import isfinite
@@ -26,7 +27,7 @@ from ledger.canonical.values import (
 )
 from ledger.errors import ValueRefused, VersionUnsupported
 
-RESERVED_BYTES = b'"' + RESERVED.encode("ascii")
+_RESERVED_BYTES = re.compile(re.escape(RESERVED.encode("ascii")))
 TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 LEAST_INT, MOST_INT = -(2**63), 2**64 - 1
 
@@ -70,6 +71,12 @@ def is_plain(value: object) -> bool:
     return True
 
 
+def has_envelopes(data: bytes) -> bool:
+    """Tell whether canonical bytes may hold an envelope; if not, they refer to no blob."""
+    # One byte is found ten times as fast, and is mostly not there; `re` beats `in` for the rest.
+    return b"$" in data and _RESERVED_BYTES.search(data) is not None
+
+
 def _encode_plain(value: object) -> bytes | None:
     """Write a value that needs no envelope and no escape; None if the exact road must be taken."""
     if not is_plain(value):
@@ -78,7 +85,7 @@ def _encode_plain(value: object) -> bytes | None:
         data = dump(value)
     except orjson.JSONEncodeError:
         return None
-    return None if RESERVED_BYTES in data else data
+    return None if has_envelopes(data) else data
 
 
 def _encode_exact(value: object, spill: Spill | None) -> bytes:

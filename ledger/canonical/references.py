@@ -3,11 +3,11 @@
 `fetch` gives the bytes of a blob for its digest and answers for their being the right ones.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import repeat
 
-from ledger.canonical.decoding import decode
-from ledger.canonical.encoding import TOO_DEEP
+from ledger.canonical.decoding import decode, surely_within
+from ledger.canonical.encoding import TOO_DEEP, has_envelopes
 from ledger.canonical.values import (
     BINARY_PIECE,
     MAX_DEPTH,
@@ -48,7 +48,7 @@ class _Resolver:
             case dict() | list() | tuple() | SpilledList():
                 if depth >= MAX_DEPTH:
                     raise LedgerDamaged(TOO_DEEP)
-                return self._container(value, repeat(depth + 1))
+                return self._container(value, depth + 1)
             case SpilledText():
                 return "".join(map(self._characters, value.pieces)) + value.rest
             case SpilledBinary():
@@ -56,14 +56,19 @@ class _Resolver:
             case _:
                 return value
 
-    def _container(self, value: _Container, depths: Iterable[int]) -> object:
+    def _container(self, value: _Container, depth: int) -> object:
+        depths = repeat(depth)
         if isinstance(value, dict):
             return dict(zip(value, map(self.whole, value.values(), depths), strict=False))
         if not isinstance(value, SpilledList):
             return list(map(self.whole, value, depths))
         items: list[object] = []
         for digest in value.pieces:
-            items.extend(map(self.whole, list_piece(self._get(digest)), depths))
+            data = self._get(digest)
+            piece = list_piece(data)
+            # Most pieces refer to nothing and are flat: nothing to put in, no depth to count.
+            is_whole = not has_envelopes(data) and surely_within(data, MAX_DEPTH - depth)
+            items.extend(piece if is_whole else map(self.whole, piece, depths))
         items.extend(map(self.whole, value.rest, depths))
         return items
 
