@@ -17,7 +17,8 @@ An error carries data, says in one line what happened and where, and names a way
     ├── ExportRefused           5   the target holds something else
     ├── LedgerStateError        1   the event is not legal in this state
     ├── NotStored               1   nothing of this batch is in the ledger
-    └── LedgerDead              1   the writer met an error after which only a new opening can tell
+    ├── LedgerDead              1   the writer met an error after which only a new opening can tell
+    └── SandboxFailed           1   no sandbox could be started; says nothing about the candidate
 """
 
 from typing import ClassVar
@@ -140,3 +141,12 @@ class LedgerDead(AclError):
     """The writer met an error after which only a new opening can tell what is stored."""
 
     hint = "open the ledger again; every acknowledged event is in it"
+
+
+class SandboxFailed(AclError):
+    """No sandbox process could be started; this says nothing about the candidate."""
+
+    hint = "check that the Python interpreter runs and that processes can be started"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"sandbox did not start: {message or 'no output'}")

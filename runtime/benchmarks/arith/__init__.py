@@ -1,0 +1,1 @@
+"""Benchmark acl-arith: seeded arithmetic and word problems with an exact checker."""

@@ -1,0 +1,1 @@
+"""Benchmark acl-repair: repair small functions that seeded changes have broken."""
