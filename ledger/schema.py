@@ -96,11 +96,13 @@ def check(connection: sqlite3.Connection, path: str) -> bool:
 
     Reads two fields of the database header, then `sqlite_schema`, and nothing else. Raises
     NotALedger, VersionUnsupported, or LedgerDamaged where the schema is not the one above to the
-    letter.
+    letter; sqlite3.OperationalError if the file cannot be opened at all.
     """
     try:
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError:
+        raise  # the file could not be opened; what it is cannot be told
     except sqlite3.DatabaseError as error:
         raise NotALedger(f"{path} is not a ledger ({error})") from error
     if application_id != APPLICATION_ID:

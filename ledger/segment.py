@@ -16,6 +16,8 @@ import zstandard
 from ledger.errors import LedgerDamaged
 from ledger.schema import PART_BITS
 
+EVENTS: Final = "segment"
+BLOBS: Final = "blobsegment"
 LIMIT: Final = 256 * 1024
 MAX_RECORD: Final = 256 * 1024 * 1024
 MAX_WINDOW: Final = 8 * 1024 * 1024
@@ -23,9 +25,10 @@ LEVEL: Final = 3
 # Worst growth of incompressible bytes in zstd, and of one flush for each part.
 _SLACK: Final = 64
 _PART_MASK: Final = (1 << PART_BITS) - 1
+_MAX_SEGMENT: Final = (1 << 63 - PART_BITS) - 1
 _CACHE_BYTES: Final = 16 * 1024 * 1024
 
-Query = Callable[[str, tuple[int, ...]], Iterable[tuple[Any, ...]]]
+Query = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
 
 
 class Part(NamedTuple):
@@ -107,11 +110,13 @@ class SegmentReader:
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
         """Return `length` plain bytes that stand at `offset` in `segment`."""
+        if not 0 <= segment <= _MAX_SEGMENT:
+            raise LedgerDamaged(f"there is no {self._table} {segment}")
         end = offset + length
         plain = self._cache.get(segment)
         if plain is None or len(plain) < end:
             plain = self._load(segment)
-        if offset < 0 or len(plain) < end:
+        if not 0 <= offset <= end <= len(plain):
             raise LedgerDamaged(f"{self._table} {segment} ends before byte {end}")
         return plain[offset:end]
 

@@ -1,0 +1,218 @@
+"""The one read-write connection to a ledger file: making the file, storing rows, folding it.
+
+WAL with synchronous=FULL: a commit that returned is on disk. All checkpoints of the WAL go through
+this connection, as SQLite before 3.51.3 can damage a file when two connections do it at once.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ledger import opening, schema
+from ledger.errors import LedgerDamaged, LedgerExists, UsageError
+from ledger.segment import Part
+from ledger.sidefile import sync_directory
+
+SEALED_MODE: Final = 0o444
+_BUSY_SECONDS: Final = 1.0
+_PRAGMAS: Final = ("PRAGMA synchronous = FULL", "PRAGMA secure_delete = ON")
+_INSERTS: Final = (
+    ("blobsegments", "INSERT INTO blobsegment VALUES (?, ?, ?, ?)"),
+    ("blobs", "INSERT INTO blob VALUES (?, ?, ?, ?, ?)"),
+    ("segments", "INSERT INTO segment VALUES (?, ?, ?, ?)"),
+    ("events", "INSERT INTO event VALUES (?, ?, ?)"),
+)
+
+
+@dataclass(slots=True)
+class Rows:
+    """What one transaction adds; `first_type` names its first event's type for messages."""
+
+    events: list[tuple[int, int, int]] = field(default_factory=list)
+    segments: list[Part] = field(default_factory=list)
+    blobs: list[tuple[int, bytes, int, int, int]] = field(default_factory=list)
+    blobsegments: list[Part] = field(default_factory=list)
+    first_type: str = ""
+
+
+def create(path: Path) -> None:
+    """Make an empty ledger file that is whole or absent after a crash; hold the lock meanwhile.
+
+    Raises LedgerExists, or UsageError where no file can be made.
+    """
+    if os.path.lexists(path):
+        raise LedgerExists(f"{path} is there already")
+    new = path.with_name(path.name + ".new")
+    try:
+        for left_over in (new, new.with_name(new.name + "-journal")):
+            left_over.unlink(missing_ok=True)
+        connection = sqlite3.connect(new, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            schema.create(connection)
+        finally:
+            connection.close()
+        # Nobody else is here: every writer takes the lock first.
+        new.rename(path)
+        sync_directory(path.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise UsageError(f"no ledger can be made at {path} ({error})") from error
+
+
+def in_doubt(error: sqlite3.Error) -> bool:
+    """Tell whether only a new opening can say what is stored: after an I/O error, if not of room.
+
+    After a failed sync the kernel may have forgotten what it could not write.
+    """
+    return _code(error) & 0xFF == sqlite3.SQLITE_IOERR and not out_of_room(error)
+
+
+def out_of_room(error: sqlite3.Error) -> bool:
+    """Tell whether a write found no room: disk full, or a limit or quota on files.
+
+    SQLite writes the frame that makes a commit last, so none of it is stored then.
+    """
+    return _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+
+
+def explain(error: sqlite3.Error) -> str:
+    """Say what went wrong."""
+    return f"the disk is full ({error})" if out_of_room(error) else str(error)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+
+
+class Database:
+    """Open for writing from construction to `close`; the caller holds the writer lock.
+
+    Raises NotALedger, VersionUnsupported, LedgerDamaged, or UsageError where the file cannot be
+    written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._inode = opening.inode(path)
+        opening.enter(self._inode)
+        self._entered = True
+        self._connection: sqlite3.Connection | None = None
+        try:
+            self._connection = self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            timeout=_BUSY_SECONDS,
+            check_same_thread=False,
+        )
+        try:
+            opening.harden(connection)
+            for pragma in _PRAGMAS:
+                connection.execute(pragma)
+            self.indexed = schema.check(connection, str(self.path))
+        except sqlite3.OperationalError as error:
+            connection.close()
+            raise UsageError(f"{self.path} cannot be written ({error})") from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def begin_writing(self) -> None:
+        """Switch to WAL; UsageError on a file system that cannot have it."""
+        try:
+            ((mode,),) = self.query("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            raise UsageError(f"{self.path} cannot be written ({error})") from error
+        if mode != "wal":
+            raise UsageError(
+                f"the file system of {self.path} cannot hold a WAL (journal mode {mode})",
+                hint="write to a local disk",
+            )
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called, or `fold` was done."""
+        return self._connection is None
+
+    def query(self, sql: str, args: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a statement."""
+        yield from self._live.execute(sql, args)
+
+    @property
+    def _live(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise UsageError(f"{self.path} is closed")
+        return self._connection
+
+    def store(self, rows: Rows) -> None:
+        """Add `rows` in one durable transaction, or raise sqlite3.Error with the state in doubt."""
+        connection = self._live
+        connection.execute("BEGIN IMMEDIATE")
+        for name, insert in _INSERTS:
+            connection.executemany(insert, getattr(rows, name))
+        connection.execute("COMMIT")
+
+    def store_checkpoint(self, row_id: int, size: int, note: str) -> None:
+        """Add one checkpoint in a durable transaction, or raise sqlite3.Error."""
+        self._live.execute("INSERT INTO checkpoint VALUES (?, ?, ?)", (row_id, size, note))
+
+    def roll_back(self) -> None:
+        """Leave a failed transaction, if SQLite has not done so itself."""
+        if self._live.in_transaction:
+            self._live.execute("ROLLBACK")
+
+    def fold(self) -> bool:
+        """Make the sealed ledger one read-only file with its blob index, and close it.
+
+        Each step may have been done before. Returns False, with nothing changed that a reader
+        sees, while another connection has the file open or the disk is full. Raises LedgerDamaged
+        if SQLite finds the file malformed.
+        """
+        connection = self._live
+        try:
+            done = self.indexed and self._mode() == "delete"
+            if not done and not self._fold():
+                return False
+        except sqlite3.OperationalError:
+            return False
+        if not done:
+            faults = [text for (text,) in connection.execute("PRAGMA integrity_check")]
+            if faults != ["ok"]:
+                raise LedgerDamaged(f"{self.path}: {faults[0]}")
+        self.close()
+        if self.path.stat().st_mode & 0o222:
+            self.path.chmod(SEALED_MODE)
+        return True
+
+    def _fold(self) -> bool:
+        if not self.indexed:
+            self._live.execute(schema.INDEX)
+            self.indexed = True
+        ((busy, _, _),) = self._live.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if busy:
+            return False
+        ((mode,),) = self._live.execute("PRAGMA journal_mode = DELETE")
+        return bool(mode == "delete")
+
+    def _mode(self) -> str:
+        ((mode,),) = self._live.execute("PRAGMA journal_mode")
+        return str(mode)
+
+    def close(self) -> None:
+        """Close the connection; may be called again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._entered:
+            opening.leave(self._inode)
+            self._entered = False

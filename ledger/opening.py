@@ -1,0 +1,234 @@
+"""Opening a ledger file for reading: it may come from anywhere, so it is treated as hostile.
+
+Nothing is read before the schema was compared; SQLite may attach nothing, run no function, trigger
+or view but what our own statements name, and stops when one statement takes more work than any
+statement of ours. In the process that writes a ledger its file is never opened by other means than
+SQLite: any close of a descriptor would drop SQLite's own locks on it.
+"""
+
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from ledger import lock, schema
+from ledger.errors import AclError, LedgerDamaged, LedgerLocked, NotALedger
+from ledger.segment import MAX_RECORD
+
+LEDGER_NAME: Final = "ledger.sqlite"
+_BUSY_SECONDS: Final = 5.0
+# Our longest statement reads some thousand rows; a million steps of the machine are far beyond.
+_STEPS: Final = 1_000_000
+_STEPS_ALLOWED: Final = 20
+_SLACK: Final = 1024 * 1024
+_WAL_VERSION: Final = 2
+
+_LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MAX_RECORD + MAX_RECORD // 64 + _SLACK,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 10_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 20,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 3,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 4,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 10,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_PRAGMAS: Final = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA cache_size = -8000",
+)
+_READABLE: Final = frozenset(
+    {"sqlite_master", "event", "segment", "blob", "blobsegment", "erasure", "checkpoint"}
+)
+_CALLABLE: Final = frozenset({"max", "coalesce", "length"})
+_SETTABLE: Final = frozenset({"application_id", "user_version", "integrity_check", "journal_mode"})
+
+# Inodes that this process has open through SQLite, by any connection of ours.
+_in_use: Counter[tuple[int, int]] = Counter()
+_in_use_lock: Final = Lock()
+
+
+def ledger_file(path: str | Path) -> Path:
+    """Return the ledger file that `path` names: a run directory's, or `path` itself."""
+    named = Path(path)
+    return (named / LEDGER_NAME if named.is_dir() else named).absolute()
+
+
+def inode(path: Path) -> tuple[int, int]:
+    """Identify the regular file at `path`; raise NotALedger if there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError) as error:
+        raise NotALedger(f"there is no ledger at {path}") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise NotALedger(f"{path} is not a file")
+    return found.st_dev, found.st_ino
+
+
+def harden(connection: sqlite3.Connection) -> None:
+    """Set what every connection to a ledger has: limits, and no trust in what the file says."""
+    for limit, most in _LIMITS.items():
+        connection.setlimit(limit, most)
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+
+
+def enter(file: tuple[int, int]) -> None:
+    """Count one more SQLite connection of this process to an inode."""
+    with _in_use_lock:
+        _in_use[file] += 1
+
+
+def leave(file: tuple[int, int]) -> None:
+    """Count one connection less."""
+    with _in_use_lock:
+        _in_use[file] -= 1
+        if not _in_use[file]:
+            del _in_use[file]
+
+
+class Source:
+    """A ledger file opened for reading only; `indexed` says whether it has its blob index.
+
+    With `pristine` nothing beside the source changes by a byte: a file that SQLite could only read
+    by making -wal and -shm files is copied to a temporary folder first, and so is one that cannot
+    be read where it is. Raises NotALedger, VersionUnsupported, LedgerDamaged.
+    """
+
+    def __init__(self, path: Path, *, pristine: bool = False) -> None:
+        self.path = path
+        self._folder: Path | None = None
+        self._inode = inode(path)
+        self._entered = True
+        self._budget = _STEPS_ALLOWED
+        enter(self._inode)
+        try:
+            self._connection = self._open(pristine)
+        except BaseException:
+            self._forget()
+            raise
+
+    def _open(self, pristine: bool) -> sqlite3.Connection:
+        if pristine and self._can_copy() and _would_touch(self.path):
+            return self._connect(self._copy())
+        try:
+            return self._connect(self.path)
+        except sqlite3.OperationalError as error:
+            if not self._can_copy():
+                raise NotALedger(f"{self.path} cannot be opened ({error})") from error
+        try:
+            return self._connect(self._copy())
+        except (sqlite3.OperationalError, OSError) as error:
+            raise NotALedger(f"{self.path} cannot be opened ({error})") from error
+
+    def _can_copy(self) -> bool:
+        with _in_use_lock:
+            only_we = _in_use[self._inode] == 1
+        return only_we and lock.holder(self.path) is None
+
+    def _copy(self) -> Path:
+        """Copy the file and its -wal to a temporary folder, as nobody writes."""
+        self._folder = Path(tempfile.mkdtemp(prefix="acl-"))
+        copy = self._folder / LEDGER_NAME
+        shutil.copyfile(self.path, copy)
+        wal = _beside(self.path, "-wal")
+        if wal.exists():
+            shutil.copyfile(wal, _beside(copy, "-wal"))
+        return copy
+
+    def _connect(self, file: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{file.as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            timeout=_BUSY_SECONDS,
+            check_same_thread=False,
+        )
+        try:
+            harden(connection)
+            connection.execute("PRAGMA query_only = ON")
+            connection.set_authorizer(_authorize)
+            connection.set_progress_handler(self._progress, _STEPS)
+            self._budget = _STEPS_ALLOWED
+            self.indexed = schema.check(connection, str(self.path))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _progress(self) -> bool:
+        self._budget -= 1
+        return self._budget < 0
+
+    def query(
+        self, sql: str, args: tuple[Any, ...] = (), *, allowed: int = _STEPS_ALLOWED
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of one of our statements; consume it before the next.
+
+        Raises LedgerDamaged where SQLite finds the file malformed, or `allowed` million steps of
+        its machine were not enough, LedgerLocked where another process keeps the file busy.
+        """
+        self._budget = allowed
+        try:
+            yield from self._connection.execute(sql, args)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> AclError:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return LedgerLocked(str(self.path), lock.holder(self.path) or "another process")
+        if code == sqlite3.SQLITE_INTERRUPT:
+            return LedgerDamaged(f"{self.path} takes more work to read than any ledger")
+        return LedgerDamaged(f"{self.path}: {error}")
+
+    def close(self) -> None:
+        """Close the file and remove the temporary copy; may be called again."""
+        self._connection.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        if self._entered:
+            leave(self._inode)
+            self._entered = False
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _would_touch(path: Path) -> bool:
+    """Tell whether reading through SQLite makes files beside `path`: whether it is in WAL mode."""
+    with path.open("rb") as file:
+        head = file.read(20)
+    return len(head) < 20 or head[18] == _WAL_VERSION or _beside(path, "-wal").exists()
+
+
+def _authorize(
+    action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
+) -> int:
+    match action:
+        case sqlite3.SQLITE_SELECT:
+            allowed = True
+        case sqlite3.SQLITE_READ:
+            allowed = first in _READABLE
+        case sqlite3.SQLITE_FUNCTION:
+            allowed = second in _CALLABLE
+        case sqlite3.SQLITE_PRAGMA:
+            allowed = first in _SETTABLE and second is None
+        case _:
+            allowed = False
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY

@@ -1,0 +1,75 @@
+"""The latest checkpoint, kept in a file of its own beside the ledger.
+
+`ledger.checkpoint` holds a signed note; `ledger.checkpoint.unsigned`, when there is no key, the
+bare text of the checkpoint. Either is written after the commit that it covers, so a ledger with
+fewer events than its side file names was rolled back, or copied without its -wal.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ledger import note
+from ledger.errors import LedgerDamaged, ProofInvalid
+
+_MOST_BYTES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A checkpoint found beside a ledger; `data` are the file's exact bytes."""
+
+    path: Path
+    data: bytes
+    checkpoint: note.Checkpoint
+
+
+def paths(ledger: Path) -> tuple[Path, Path]:
+    """Where the side files of a ledger file are: the signed one, the unsigned one."""
+    return ledger.with_suffix(".checkpoint"), ledger.with_suffix(".checkpoint.unsigned")
+
+
+def parse(data: bytes) -> note.Checkpoint:
+    """Read the checkpoint out of a signed note or a bare text; ProofInvalid if it is neither."""
+    text = note.parse_note(data).text if b"\n\n" in data else data
+    return note.parse_checkpoint(text)
+
+
+def read(ledger: Path) -> list[Beside]:
+    """Return the checkpoints beside a ledger file; LedgerDamaged for one that is none."""
+    found = []
+    for path in paths(ledger):
+        try:
+            with path.open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+        except FileNotFoundError:
+            continue
+        try:
+            found.append(Beside(path, data, parse(data)))
+        except ProofInvalid as error:
+            raise LedgerDamaged(f"{path} holds no checkpoint: {error.message}") from error
+    return found
+
+
+def write(ledger: Path, data: bytes, *, signed: bool) -> None:
+    """Replace the side file by `data` at once and for good, or raise OSError."""
+    path = paths(ledger)[0 if signed else 1]
+    new = path.with_name(path.name + ".new")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    new.rename(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,257 @@
+"""The growing end of a ledger in memory: what the next event needs to know of all before it."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ledger import canonical, note, sidefile, tlog
+from ledger.codec import SALT_BYTES, Header, decode_event, encode_body
+from ledger.database import Rows
+from ledger.errors import (
+    LedgerDamaged,
+    LedgerRolledBack,
+    LedgerStateError,
+    ProofInvalid,
+    ValueRefused,
+)
+from ledger.events import TYPE_NAMES, AnyEvent
+from ledger.machine import Machine
+from ledger.records import Record, Records
+from ledger.schema import PART_BITS
+from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentWriter
+
+Clock = Callable[[], tuple[int, int]]
+Entropy = Callable[[int], bytes]
+# Recent pieces that are not stored again; 32,768 of at least 4 KiB are 128 MiB of content.
+_REMEMBERED: Final = 32_768
+_ID_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An event of another ledger, to be stored verbatim.
+
+    Its header keeps everything but ledger id and sequence number and says that it is a copy.
+    `fetch` gives the pieces of large values that `body` refers to.
+    """
+
+    header: Header
+    body: bytes
+    fetch: canonical.Fetch
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Events `first` <= seq < `size` are on disk; `root` is that of the tree of `size` leaves."""
+
+    first: int
+    size: int
+    root: bytes
+
+
+@dataclass(slots=True)
+class _Staged:
+    """One event ready to be written: header, body, and the pieces that it brings."""
+
+    event: AnyEvent
+    header: Header
+    head: bytes
+    body: bytes
+
+
+class _Claims:
+    """The checkpoints in a ledger and beside it, to be compared with the tree as it grows."""
+
+    def __init__(self, records: Records, beside: Iterable[sidefile.Beside]) -> None:
+        self._by_size: dict[int, list[tuple[str, note.Checkpoint]]] = {}
+        self.stored = 0
+        self.last_note = b""
+        for _, text in records.checkpoints():
+            try:
+                checkpoint = sidefile.parse(text.encode())
+            except ProofInvalid as error:
+                raise LedgerDamaged(f"checkpoint {self.stored}: {error.message}") from error
+            self._add(f"checkpoint {self.stored}", checkpoint)
+            self.stored += 1
+            self.last_note = text.encode()
+        for found in beside:
+            self._add(found.path.name, found.checkpoint)
+
+    def _add(self, name: str, checkpoint: note.Checkpoint) -> None:
+        self._by_size.setdefault(checkpoint.size, []).append((name, checkpoint))
+
+    def compare(self, tree: tlog.Frontier, ledger_id: bytes) -> None:
+        """Raise LedgerDamaged if a checkpoint of this size is not of this tree and ledger."""
+        for name, checkpoint in self._by_size.pop(tree.size, ()):
+            if checkpoint.root != tree.root():
+                raise LedgerDamaged(f"{name} has another root at {tree.size} events")
+            if checkpoint.origin.rpartition("/")[2] != ledger_id.hex():
+                raise LedgerDamaged(f"{name} is of another ledger: {checkpoint.origin}")
+
+    def finish(self, size: int) -> None:
+        """Raise LedgerRolledBack if a checkpoint knows of more events than there are."""
+        for claimed, claims in self._by_size.items():
+            raise LedgerRolledBack(
+                f"the ledger has {size} events, {claims[0][0]} knows of {claimed}"
+            )
+
+
+class Tail:
+    """Size, tree frontier, state machines and open segments; only `stage` moves them.
+
+    What was staged must be stored with `take_rows`, or the tail dropped and read anew.
+    """
+
+    def __init__(
+        self, query: Query, clock: Clock, entropy: Entropy, beside: Iterable[sidefile.Beside] = ()
+    ) -> None:
+        """Rebuild the end from what is stored, for a new writing session.
+
+        Compares the tree with every checkpoint in the ledger and `beside` it. Raises
+        LedgerRolledBack if one knows of more events, LedgerDamaged if one has another root.
+        """
+        self._clock = clock
+        self._entropy = entropy
+        self.machine = Machine()
+        self.frontier = tlog.Frontier()
+        self.session = 0
+        records = Records(query, indexed=False)
+        claims = _Claims(records, beside)
+        self.checkpoints = claims.stored
+        self.last_note = claims.last_note
+        self.ledger_id = b""
+        for record in records.scan(0, records.size()):
+            self._replay(record)
+            claims.compare(self.frontier, self.ledger_id)
+        claims.finish(self.frontier.size)
+        if not self.ledger_id:
+            self.ledger_id = entropy(_ID_BYTES)
+        self._known = OrderedDict.fromkeys(records.recent_digests(_REMEMBERED))
+        self._next_blob = _next_id(query, "blob")
+        self._events = SegmentWriter(_next_segment(query, EVENTS))
+        self._blobs = SegmentWriter(_next_segment(query, BLOBS))
+        self._rows = Rows()
+
+    def _replay(self, record: Record) -> None:
+        """Feed a stored event to the tree and the machines."""
+        header = record.header
+        if not self.ledger_id:
+            self.ledger_id = header.ledger_id
+        if header.ledger_id != self.ledger_id:
+            raise LedgerDamaged(f"event {header.seq} is of another ledger", seq=header.seq)
+        self.frontier.append(tlog.leaf_hash(record.head))
+        if not header.copied:
+            self.session = max(self.session, header.session + 1)
+        if record.body is None:
+            return
+        event = decode_event(header, record.body)
+        try:
+            self.machine.commit(self.machine.admit([(event, header.copied)]))
+        except LedgerStateError as error:
+            why = f"event {header.seq} was never legal: {error.message}"
+            raise LedgerDamaged(why, seq=header.seq) from error
+
+    @property
+    def size(self) -> int:
+        """Events stored and staged."""
+        return self.frontier.size
+
+    @property
+    def root(self) -> bytes:
+        """The root of the tree over all of them."""
+        return self.frontier.root()
+
+    def stage(self, items: Iterable[AnyEvent | Copy]) -> Receipt:
+        """Take a batch; return the receipt that is true once its rows are stored.
+
+        Raises ValueRefused, LedgerStateError or LedgerDamaged (a copy that is not what its header
+        says) before anything has moved.
+        """
+        first = self.size
+        pieces: dict[bytes, bytes] = {}
+        staged = [self._prepare(item, first + n, pieces) for n, item in enumerate(items)]
+        pending = self.machine.admit((one.event, one.header.copied) for one in staged)
+        self.machine.commit(pending)
+        for digest, piece in pieces.items():
+            self._write_blob(digest, piece)
+        if staged and not self._rows.events:
+            self._rows.first_type = TYPE_NAMES[staged[0].header.code]
+        for one in staged:
+            segment, offset = self._events.write(one.head + one.body)
+            self._rows.events.append((one.header.seq, segment, offset))
+            self.frontier.append(tlog.leaf_hash(one.head))
+        return Receipt(first, self.size, self.root)
+
+    def _prepare(self, item: AnyEvent | Copy, seq: int, pieces: dict[bytes, bytes]) -> _Staged:
+        def spill(digest: bytes, piece: bytes) -> None:
+            if digest in self._known:
+                self._known.move_to_end(digest)
+            else:
+                pieces[digest] = piece
+
+        if isinstance(item, Copy):
+            header = replace(item.header, ledger_id=self.ledger_id, seq=seq, copied=True)
+            event = decode_event(item.header, item.body)
+            body = item.body
+            if hashlib.sha256(body).digest() != header.address:
+                raise LedgerDamaged(f"a copied body is not what event {item.header.seq} commits to")
+            if canonical.has_envelopes(body):
+                for digest in canonical.reachable(dict(event), item.fetch):
+                    spill(digest, _checked(digest, item.fetch(digest)))
+        else:
+            event = item
+            body = encode_body(event, self._entropy(SALT_BYTES), spill)
+            header = self._header(event, seq, body)
+        if len(body) > MAX_RECORD:
+            raise ValueRefused("$", f"the event has {len(body)} bytes after its texts were cut out")
+        return _Staged(event, header, header.encode(), body)
+
+    def _header(self, event: AnyEvent, seq: int, body: bytes) -> Header:
+        wall_ns, mono_ns = self._clock()
+        return Header(
+            code=event.code,
+            copied=False,
+            ledger_id=self.ledger_id,
+            seq=seq,
+            wall_ns=wall_ns,
+            mono_ns=mono_ns,
+            session=self.session,
+            lease=event.lease,
+            attempt=event.attempt,
+            body_length=len(body),
+            address=hashlib.sha256(body).digest(),
+            task=event.task,
+        )
+
+    def _write_blob(self, digest: bytes, piece: bytes) -> None:
+        segment, offset = self._blobs.write(piece)
+        self._rows.blobs.append((self._next_blob, digest, segment, offset, len(piece)))
+        self._next_blob += 1
+        self._known[digest] = None
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    def take_rows(self) -> Rows:
+        """Return the rows of all that was staged since the last call."""
+        rows, self._rows = self._rows, Rows()
+        rows.segments = self._events.flush()
+        rows.blobsegments = self._blobs.flush()
+        return rows
+
+
+def _checked(digest: bytes, piece: bytes) -> bytes:
+    if hashlib.sha256(piece).digest() != digest:
+        raise LedgerDamaged(f"a fetched piece is not blob {digest.hex()}")
+    return piece
+
+
+def _next_id(query: Query, table: str) -> int:
+    ((last,),) = list(query(f"SELECT max(id) FROM {table}", ()))  # noqa: S608 - our own names
+    return 0 if last is None else last + 1
+
+
+def _next_segment(query: Query, table: str) -> int:
+    following = _next_id(query, table)
+    return (following - 1 >> PART_BITS) + 1 if following else 0
