@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: all demo demo-model test check format crash bench wheel clean
+.PHONY: all demo demo-model test check format crash bench wheel wheel-check clean
 
 all: $(STAMP)
 
@@ -35,7 +35,16 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 wheel: $(STAMP)
+	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The wheel holds the four packages and nothing else, and works alone in a clean environment.
+wheel-check: wheel
+	rm -rf build/wheel-venv build/wheel-demo && mkdir -p build
+	$(BIN)/python -m tests.wheel dist
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/python -m pip install --quiet dist/agentcompass_ledger-*.whl
+	cd build && wheel-venv/bin/acl demo --dir wheel-demo

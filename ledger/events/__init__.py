@@ -25,6 +25,7 @@ from ledger.events.attempt import (
     PhaseEntered,
     PlanResolved,
     ResultRecorded,
+    RetryScope,
     ToolFinished,
     Usage,
 )
@@ -188,6 +189,7 @@ __all__ = [
     "RegistrySealed",
     "Repo",
     "ResultRecorded",
+    "RetryScope",
     "ReuseFrozen",
     "RunCreated",
     "RunEvent",

@@ -1,0 +1,211 @@
+"""`acl demo`: the whole story in a minute, offline, with the commands that a user would type."""
+
+import json
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acl.output import line
+from ledger.errors import AclError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+BENCHMARK = "acl-repair"
+KILL_AFTER_TASKS = 10
+PATIENCE_SECONDS = 120
+
+
+class DemoFailed(AclError):
+    """A step of the demo did not do what it shows; this is a fault of acl."""
+
+    hint = "the output above tells which command; --debug shows more"
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="A new directory (default: a temporary one)."),
+    ] = None,
+) -> None:
+    """Run a benchmark, kill a run and reuse it, import, verify, replay, export, tamper."""
+    root = _new_directory(directory)
+    stage = _Stage(root)
+    line(f"Everything below happens in {root}")
+    _three_agents(stage)
+    _kill_and_reuse(stage)
+    _import(stage)
+    _check(stage)
+    _tamper(stage)
+    _where_to_look(stage)
+
+
+def _new_directory(directory: Path | None) -> Path:
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="acl-demo-"))
+    directory.mkdir(parents=True)
+    return directory
+
+
+class _Stage:
+    """The directory of the demo, and how it runs and shows commands."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.step = 0
+
+    def title(self, text: str) -> None:
+        self.step += 1
+        line()
+        line(f"{self.step}. {text}")
+
+    def command(self, *arguments: str) -> list[str]:
+        line(f"   $ acl {shlex.join(arguments)}")
+        sys.stdout.flush()
+        return [sys.executable, "-m", "acl", *arguments]
+
+    def acl(self, *arguments: str, status: int = 0, show: int = 6) -> str:
+        """Run one command, show its first lines, and insist on its exit status."""
+        done = subprocess.run(  # noqa: S603 - our own program
+            self.command(*arguments), cwd=self.root, capture_output=True, text=True, check=False
+        )
+        lines = [text for text in done.stdout.splitlines() if text.strip()]
+        for text in lines[:show]:
+            line(f"     {text}")
+        if len(lines) > show:
+            line(f"     … {len(lines) - show} more lines")
+        if done.returncode != status:
+            line(done.stderr)
+            raise DemoFailed(f"`acl {arguments[0]}` exited {done.returncode}, not {status}")
+        if status:
+            line(f"     (exit status {done.returncode})")
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """Ask quietly for a JSON document."""
+        done = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-m", "acl", *arguments, "--json"],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(done.stdout)
+
+
+def _run(harness: str, run_id: str, *more: str) -> list[str]:
+    return [
+        *("run", "--benchmark", BENCHMARK, "--harness", harness, "--k", "2"),
+        *("--run-id", run_id, *more),
+    ]
+
+
+def _place(run_id: str) -> str:
+    return f"results/{BENCHMARK}/none/{run_id}"
+
+
+_RETRIES = (
+    *("--harness-param", "inject_errors=0.2", "--max-retries", "2"),
+    *("--retry-min-delay", "0"),
+)
+
+
+def _three_agents(stage: _Stage) -> None:
+    stage.title("Three agents repair broken functions, twice each; some tries fail and are retried")
+    stage.acl(*_run("noop", "noop"), show=3)
+    stage.acl(*_run("search", "small", "--harness-param", "budget=5", *_RETRIES), show=5)
+
+
+def _kill_and_reuse(stage: _Stage) -> None:
+    stage.title("The third is killed with SIGKILL in the middle; nothing acknowledged is lost")
+    large = ("--harness-param", "budget=200", *_RETRIES)
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        stage.command(*_run("search", "killed", *large)),
+        cwd=stage.root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _wait_for_tasks(stage.root / _place("killed"), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    line("     kill -9")
+    stage.acl("ls", show=9)
+    stage.title("A new run reuses what it had finished and runs the rest")
+    stage.acl(*_run("search", "large", *large, "--reuse-run-id", "killed"), show=6)
+
+
+def _wait_for_tasks(run: Path, process: subprocess.Popen[bytes]) -> None:
+    from ledger import LedgerView
+
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if run.joinpath("ledger.sqlite").exists():
+            with LedgerView.open(run) as view:
+                finished = sum(recorded.type == "task.finished" for recorded in view.events())
+            if finished >= KILL_AFTER_TASKS:
+                return
+        time.sleep(0.1)
+    raise DemoFailed("the run that was to be killed ended too early or never got going")
+
+
+def _import(stage: _Stage) -> None:
+    from runtime.importers.samples import unpack_sample
+
+    stage.title("A real run of AgentCompass 1.0.1 becomes a ledger, with its numbers")
+    unpack_sample(stage.root / "agentcompass-run")
+    stage.acl("import", "agentcompass-run", show=4)
+
+
+def _check(stage: _Stage) -> None:
+    stage.title("Anybody can check a ledger, recompute the metrics and export the files")
+    run = _place("large")
+    stage.acl("verify", run, show=12)
+    stage.acl("replay", run, show=12)
+    stage.acl("export", "-f", "details", run, "published", show=3)
+    stage.acl("verify", run, "--tree", "published", show=1)
+
+
+def _tamper(stage: _Stage) -> None:
+    stage.title("One byte is changed in a copy of the ledger")
+    stage.acl("copy", _place("large"), "tampered.sqlite", show=1)
+    position = _flip_one_byte(stage.root / "tampered.sqlite")
+    line(f"     (byte {position} of tampered.sqlite is now another)")
+    stage.acl("verify", "tampered.sqlite", status=4, show=6)
+
+
+def _flip_one_byte(path: Path) -> int:
+    """Change one byte of a stored event in `path`; return its position in the file."""
+    with sqlite3.connect(path) as connection:
+        (data,) = connection.execute(
+            "SELECT data FROM segment ORDER BY length(data) DESC LIMIT 1"
+        ).fetchone()
+    connection.close()
+    raw = bytearray(path.read_bytes())
+    # A long row lies in several pages; sixteen of its bytes in a row are on one of them.
+    middle = len(data) // 2
+    at = next(
+        found
+        for start in range(middle, len(data))
+        if (found := raw.find(data[start : start + 16])) >= 0
+    )
+    raw[at] ^= 0x01
+    path.write_bytes(raw)
+    return at
+
+
+def _where_to_look(stage: _Stage) -> None:
+    line()
+    line("Where to look next:")
+    line(f"   {stage.root}/{_place('large')}/ledger.sqlite   the one file that counts")
+    line(f"   {stage.root}/{_place('large')}/summary.md      the report, computed from it")
+    line(f"   {stage.root}/published/                        the same files, anywhere")
+    for command in ("show", "log", "verify"):
+        line(f"   acl {command} {stage.root}/{_place('large')}")

@@ -1,0 +1,247 @@
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import LedgerView, RunState, fold
+from ledger import events as ev
+from ledger.state import Spend
+from ledger.store import Ledger
+from ledger.view import Recorded
+from tests import events_of as say
+
+Store = Callable[[Iterable[ev.AnyEvent]], list[Recorded]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Store events in a new ledger, one append each, and read them back."""
+
+    def stored(events: Iterable[ev.AnyEvent]) -> list[Recorded]:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.sqlite"
+        with Ledger.create(path) as ledger:
+            ledger.append(*events)
+        with LedgerView.open(path) as view:
+            return list(view.events())
+
+    return stored
+
+
+def test_the_size_and_root_of_the_state_are_the_ledgers(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path / "l.sqlite") as ledger:
+        ledger.append(*say.opening("t"), *say.whole_task("t", say.attempt("t")), *say.ending())
+        expected = ledger.root()
+        with ledger.view() as view:
+            state = fold(view.events())
+    assert (state.size, state.root) == (11, expected)
+
+
+def test_a_run_without_an_end_is_interrupted(store: Store) -> None:
+    assert fold(store(say.opening("t"))).status == "interrupted"
+    ended = [*say.opening("t"), ev.RunFinished(status="failed", exit_code=1)]
+    assert fold(store(ended)).status == "failed"
+
+
+def test_verdicts_come_from_the_evaluation(store: Store) -> None:
+    events = [
+        *say.opening("t", k=3),
+        ev.TaskStarted(task="t"),
+        *say.attempt("t", 1, correct=False, score=0.25),
+        *say.attempt("t", 2, correct=True, score=0.5),
+        *say.attempt("t", 3, correct=True, score=1.0),
+        ev.TaskFinished(task="t", reason="all_attempts", error=False),
+    ]
+    task = fold(store(events)).tasks["t"]
+    assert (task.correct, task.solved_at, task.score) == (True, 2, 0.5)
+    assert task.bin == "evaluated"
+    assert task.has_detail
+
+
+def test_the_score_of_an_unsolved_task_is_its_best(store: Store) -> None:
+    events = [
+        *say.opening("t", k=2),
+        ev.TaskStarted(task="t"),
+        *say.attempt("t", 1, correct=False, score=0.75),
+        *say.attempt("t", 2, correct=False, score=0.25),
+    ]
+    task = fold(store(events)).tasks["t"]
+    assert (task.correct, task.solved_at, task.score) == (False, None, 0.75)
+
+
+def test_a_task_of_scalars_is_neither_correct_nor_incorrect(store: Store) -> None:
+    events = [*say.opening("t"), *say.whole_task("t", say.attempt("t", correct=None, score=3.5))]
+    counts = fold(store(events)).counts()
+    assert (counts.evaluated, counts.correct, counts.incorrect) == (1, 0, 0)
+
+
+def test_every_task_is_in_exactly_one_bin(store: Store) -> None:
+    skipped = [
+        ev.AttemptStarted(task="skip", attempt=1),
+        say.result("skip", status="skipped"),
+        ev.AttemptFinished(task="skip", attempt=1, status="skipped"),
+    ]
+    events = [
+        *say.opening("good", "bad", "skip", "never", "mixed", k=2),
+        *say.whole_task("good", say.attempt("good")),
+        *say.whole_task("bad", say.failed_attempt("bad"), error=True),
+        *say.whole_task("skip", skipped),
+        *say.whole_task("mixed", say.failed_attempt("mixed"), say.attempt("mixed", 2), error=True),
+    ]
+    counts = fold(store(events)).counts()
+    assert (counts.total, counts.evaluated, counts.error, counts.skipped, counts.missing) == (
+        5,
+        2,
+        1,
+        1,
+        1,
+    )
+    assert counts.files_error == 2
+    assert counts.attempts == 5
+
+
+def test_counts_by_category_keep_tasks_without_one(store: Store) -> None:
+    refs = (ev.TaskRef(task_id="a", category="x"), ev.TaskRef(task_id="b"))
+    events = [say.created(), ev.RunStarted(), ev.TasksSelected(benchmark="b", tasks=refs)]
+    state = fold(store(events))
+    assert state.categories() == ["x", None]
+    assert state.counts("x").total == state.counts(None).total == 1
+
+
+def retry(scope: ev.RetryScope = "attempt", number: int = 1) -> ev.AttemptRetried:
+    return ev.AttemptRetried(
+        task="t",
+        attempt=1,
+        retry=number,
+        max_retries=2,
+        retry_delay_seconds=0.0,
+        stage="run",
+        scope=scope,
+        error=ev.ErrorInfo(code="x", message="y"),
+    )
+
+
+def call(call_id: str, *, cost: float | None, tokens: int | None = 10) -> list[ev.AnyEvent]:
+    usage = None if tokens is None else ev.Usage(input_tokens=tokens, output_tokens=1)
+    return [
+        ev.CallStarted(task="t", attempt=1, call_id=call_id, call_index=0),
+        ev.CallFinished(
+            task="t", attempt=1, call_id=call_id, success=True, usage=usage, cost_usd=cost
+        ),
+    ]
+
+
+def test_the_cost_of_a_discarded_try_is_kept_apart(store: Store) -> None:
+    events = [
+        *say.opening("t"),
+        ev.TaskStarted(task="t"),
+        ev.AttemptStarted(task="t", attempt=1),
+        *call("a", cost=1.0),
+        retry(),
+        *call("b", cost=0.5),
+        say.result("t"),
+    ]
+    attempt = fold(store(events)).tasks["t"].attempts[1]
+    assert attempt.discarded == Spend(calls=1, input_tokens=10, output_tokens=1, cost_usd=1.0)
+    assert attempt.spend == Spend(calls=1, input_tokens=10, output_tokens=1, cost_usd=0.5)
+    assert len(attempt.retries) == 1
+
+
+def test_unknown_cost_and_usage_are_counted_and_not_zero(store: Store) -> None:
+    events = [
+        *say.opening("t"),
+        ev.TaskStarted(task="t"),
+        ev.AttemptStarted(task="t", attempt=1),
+        *call("a", cost=None, tokens=None),
+    ]
+    spend = fold(store(events)).tasks["t"].attempts[1].spend
+    assert (spend.unknown_cost, spend.unknown_usage, spend.cost_usd) == (1, 1, 0.0)
+
+
+def test_a_lost_call_that_ends_late_is_counted_once(store: Store) -> None:
+    started, finished = call("a", cost=2.0)
+    events = [
+        *say.opening("t"),
+        ev.TaskStarted(task="t"),
+        ev.AttemptStarted(task="t", attempt=1),
+        started,
+        ev.CallLost(task="t", attempt=1, call_id="a"),
+        retry(),
+        finished,
+    ]
+    state = fold(store(events))
+    attempt = state.tasks["t"].attempts[1]
+    assert state.late_calls == 1
+    assert attempt.spend == Spend()
+    assert attempt.discarded == Spend(calls=1, input_tokens=10, output_tokens=1, cost_usd=2.0)
+
+
+def test_a_discarded_verdict_is_forgotten_and_the_result_kept(store: Store) -> None:
+    events = [
+        *say.opening("t"),
+        ev.TaskStarted(task="t"),
+        ev.AttemptStarted(task="t", attempt=1),
+        say.result("t"),
+        say.verdict("t", correct=True, score=1.0),
+        retry("evaluate"),
+    ]
+    attempt = fold(store(events)).tasks["t"].attempts[1]
+    assert not attempt.verdict
+    assert attempt.evaluation is None
+    assert attempt.result is not None
+
+
+@pytest.mark.parametrize("size", [1, 5000, 200_000])
+def test_equal_answers_have_equal_keys_whatever_their_size(store: Store, size: int) -> None:
+    events = [
+        *say.opening("t", k=3),
+        ev.TaskStarted(task="t"),
+        *say.attempt("t", 1, answer="x" * size),
+        *say.attempt("t", 2, answer="x" * size),
+        *say.attempt("t", 3, answer="x" * size + "y"),
+    ]
+    attempts = fold(store(events)).tasks["t"].attempts
+    assert attempts[1].answer == attempts[2].answer != attempts[3].answer
+    assert attempts[1].identity != attempts[2].identity
+
+
+SCRIPT = [
+    *say.opening("t", "u", k=2),
+    ev.TaskStarted(task="t"),
+    ev.AttemptStarted(task="t", attempt=1),
+    *call("a", cost=1.0),
+    retry(),
+    *call("b", cost=None),
+    say.result("t"),
+    say.verdict("t", correct=False, score=0.5),
+    ev.AttemptFinished(
+        task="t", attempt=1, status="completed", correct=False, score=0.5, retries=1
+    ),
+    *say.whole_task("u", say.attempt("u"), say.failed_attempt("u", 2), error=True),
+    ev.AnnotationAdded(text="x", author="y"),
+    *say.attempt("t", 2),
+    ev.TaskFinished(task="t", reason="all_attempts", error=False),
+    *say.ending(),
+    ev.LedgerSealed(),
+]
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> list[Recorded]:
+    path = tmp_path_factory.mktemp("script") / "l.sqlite"
+    with Ledger.create(path) as ledger:
+        ledger.append(*SCRIPT)
+    with LedgerView.open(path) as view:
+        return list(view.events())
+
+
+@settings(max_examples=40, deadline=None)
+@given(cut=st.integers(0, len(SCRIPT)))
+def test_folding_in_two_parts_is_folding_in_one(script: list[Recorded], cut: int) -> None:
+    assert fold(script[cut:], fold(script[:cut])) == fold(script)
+
+
+def test_a_new_state_is_empty() -> None:
+    assert fold([]) == RunState()
+    assert fold([]).size == 0
