@@ -19,6 +19,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
 from pydantic import ValidationError
 
 from ledger import canonical
@@ -36,6 +37,7 @@ HEADER_BYTES: Final = _LAYOUT.size
 _TASK_LENGTH: Final = struct.Struct(">H")
 _COPIED: Final = 1
 _NO_TASK: Final = 0xFFFF
+_DEEP: Final = canonical.MAX_DEPTH
 # Fields that stand in the header, or are said by the type code.
 _IN_HEADER: Final = frozenset({"type", "task", "attempt", "lease"})
 
@@ -157,7 +159,7 @@ def decode_event(header: Header, body: bytes) -> AnyEvent:
     writes.
     """
     try:
-        fields = canonical.decode(body)
+        fields = _decode_members(body)
         if not isinstance(fields, dict) or len(body) != header.body_length:
             raise LedgerDamaged("is not an object of the length that its header names")
         _check_salt(fields.pop("salt", None))
@@ -172,6 +174,29 @@ def decode_event(header: Header, body: bytes) -> AnyEvent:
         raise LedgerDamaged(
             f"the body of event {header.seq} ({name}): {why}", seq=header.seq
         ) from error
+
+
+def is_canonical_body(body: bytes) -> bool:
+    """Tell whether `body` is spelled as `encode_body` would: the only spelling of its content."""
+    try:
+        fields = _decode_members(body)
+        if not isinstance(fields, dict):
+            return False
+        members = (canonical.encode(key) + b":" + canonical.encode(fields[key]) for key in fields)
+        return list(fields) == sorted(fields) and b"{" + b",".join(members) + b"}" == body
+    except (LedgerDamaged, ValueRefused):
+        return False
+
+
+def _decode_members(body: bytes) -> object:
+    """Read a body whose members may each be nested as deep as a value: the body is one level."""
+    try:
+        return canonical.decode(body)
+    except LedgerDamaged:
+        tree = orjson.loads(body) if body.count(b"[") + body.count(b"{") > _DEEP else None
+        if not isinstance(tree, dict):
+            raise
+        return {key: canonical.decode(orjson.dumps(item)) for key, item in tree.items()}
 
 
 def _check_salt(salt: object) -> None:

@@ -184,6 +184,13 @@ class Source:
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
+    def copy_into(self, target: sqlite3.Connection) -> None:
+        """Copy every page as it is committed now into an empty database."""
+        try:
+            self._connection.backup(target)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
     def _explain(self, error: sqlite3.Error) -> AclError:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -1,5 +1,6 @@
 """The reading side: a ledger as it is committed now, checked while it is read."""
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -221,6 +222,10 @@ class LedgerView:
     def checkpoints(self) -> Iterator[tuple[int, str]]:
         """Yield (size, note) of each checkpoint that the ledger holds, oldest first."""
         return self._records.checkpoints()
+
+    def copy_into(self, target: sqlite3.Connection) -> None:
+        """Copy the whole ledger, as it is committed now, into an empty database."""
+        self._source.copy_into(target)
 
     def _bounded(self, size: int | None) -> int:
         held = self.size
