@@ -15,7 +15,6 @@ from typing import Final
 
 from ledger.errors import LedgerExists, UsageError
 
-LEDGER_NAME: Final = "ledger.sqlite"
 MAX_PART: Final = 100
 """Bytes of one directory name; a longer one is cut and gets a digest of the whole."""
 

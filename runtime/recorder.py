@@ -1,0 +1,361 @@
+"""The one road into a ledger: each event is redacted once, and on disk when its caller is told.
+
+One thread writes. It takes whatever waits and stores it in one transaction, so that many callers
+share one sync. Where the disk is full it says so once and waits for room; nobody is told that an
+event is stored before it is.
+"""
+
+import asyncio
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from ledger.errors import AclError, LedgerDead, NotStored, UsageError, ValueRefused
+from ledger.events import AnyEvent
+from ledger.fold import fold
+from ledger.note import Signer
+from ledger.state import RunState
+from ledger.store import Copy, Ledger, Receipt
+from ledger.view import LedgerView
+from runtime.calls import Key, Moves, OpenCalls
+from runtime.gate import prune_event, redact_event
+from runtime.inbox import Inbox
+from runtime.redact import Redactor
+
+T = TypeVar("T")
+Item = AnyEvent | Copy
+Stream = Callable[[], Iterable[Item]]
+"""Gives the items of one batch, anew at every call."""
+
+CHECKPOINT_EVENTS: Final = 256
+CHECKPOINT_SECONDS: Final = 10.0
+_QUEUE: Final = 1024
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Events that are stored together, and their caller's future."""
+
+    events: list[AnyEvent]
+    done: "Future[Receipt]" = field(default_factory=Future)
+    moves: Moves = field(default_factory=Moves)
+    prepared: bool = False
+    pruned: bool = False
+
+
+@dataclass(slots=True)
+class _Order:
+    """Something else to be done by the writing thread, in its turn."""
+
+    act: Callable[[], Any]
+    done: "Future[Any]" = field(default_factory=Future)
+
+
+class Recorder:
+    """Records into `ledger`, which it closes in the end; its methods may be called in any thread.
+
+    `patience` is how many seconds a full disk is waited for before NotStored is raised.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        redactor: Redactor,
+        *,
+        signers: Sequence[Signer] = (),
+        patience: float = 60.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.ledger = ledger
+        self.redactor = redactor
+        self._signers = tuple(signers)
+        self._patience = patience
+        self._monotonic = monotonic
+        self._inbox: Inbox[_Batch | _Order] = Inbox(_QUEUE)
+        self._calls = OpenCalls()
+        self._refused: dict[Key | None, list[ValueRefused]] = {}
+        self._covered = 0
+        self._covered_at = 0.0
+        self._without_room = False
+        self._closing = threading.Event()
+        self._state = RunState()
+        self._view: LedgerView | None = None
+        self._reading = threading.RLock()
+        # The log of the run finds its records by context, those of this thread too.
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=context.run, args=(self._write,), name="acl-recorder", daemon=True
+        )
+        self._thread.start()
+
+    # -- callers --------------------------------------------------------------------------------
+
+    async def record(self, *events: AnyEvent) -> Receipt:
+        """Record `events` in order; return once all are on disk, or raise and record none.
+
+        A caller that is cancelled meanwhile gets its CancelledError when they are on disk: then
+        they are, unless another error is raised. Raises what `Ledger.append` raises; a value that
+        no ledger holds is left out and named by `refusals`.
+        """
+        batch = _Batch(list(events))
+
+        async def stored() -> Receipt:
+            if not self._inbox.offer(batch):
+                await asyncio.to_thread(self._inbox.put, batch)
+            return await asyncio.wrap_future(batch.done)
+
+        return await to_the_end(stored())
+
+    def record_sync(self, *events: AnyEvent) -> Receipt:
+        """`record` for callers without an event loop."""
+        batch = _Batch(list(events))
+        self._inbox.put(batch)
+        return batch.done.result()
+
+    async def record_streams(self, streams: Sequence[Stream]) -> list[Receipt | AclError]:
+        """Record several batches, copies among them, in one transaction, one after another.
+
+        A batch that is refused is left out alone; its error stands in its place.
+        """
+        return await to_the_end(asyncio.to_thread(self._do, lambda: self._append_streams(streams)))
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of all that is on disk."""
+        self._do(self._checkpoint)
+
+    def seal(self) -> None:
+        """Seal the ledger, after all that was recorded."""
+        self._do(self._seal)
+
+    def close(self) -> None:
+        """Store what waits, and close the ledger; may be called again."""
+        self._closing.set()
+        self._inbox.close(UsageError(f"the recorder of {self.ledger.path} is closed"))
+        self._thread.join()
+        self._close_view()
+        self.ledger.close()
+
+    def refusals(self, task: str | None = None, attempt: int | None = None) -> list[ValueRefused]:
+        """Return, once, which values of the events of an attempt were left out, and why.
+
+        Without an attempt: of all events of no attempt.
+        """
+        key = None if task is None or attempt is None else (task, attempt)
+        return self._refused.pop(key, [])
+
+    def state(self) -> RunState:
+        """Return what all that is on disk amounts to: one live object, caught up by each call."""
+        with self.reading() as (state, _):
+            return state
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[RunState, LedgerView]]:
+        """Hold the state still, caught up, together with a reader of the ledger."""
+        with self._reading:
+            if self._view is None:
+                self._view = LedgerView.open(self.ledger.path)
+            fold(self._view.events(since=self._state.size), self._state)
+            yield self._state, self._view
+
+    def _close_view(self) -> None:
+        with self._reading:
+            if self._view is not None:
+                self._view.close()
+                self._view = None
+
+    def _do(self, act: Callable[[], T]) -> T:
+        order = _Order(act)
+        self._inbox.put(order)
+        result: T = order.done.result()
+        return result
+
+    # -- the writing thread ---------------------------------------------------------------------
+
+    def _write(self) -> None:
+        items: list[_Batch | _Order] = []
+        try:
+            while (taken := self._inbox.take(self._until_due())) is not None:
+                items = taken
+                self._handle(items)
+                if self._is_due():
+                    self._try_checkpoint()
+        except BaseException as error:  # the edge of the thread: whoever waits must be told
+            dead = LedgerDead(f"the recorder of {self.ledger.path} failed: {error!r}")
+            self._inbox.close(dead)
+            items += self._inbox.take(0) or []
+            for item in items:
+                if not item.done.done():
+                    item.done.set_exception(dead)
+            raise
+
+    def _handle(self, items: list[_Batch | _Order]) -> None:
+        batches: list[_Batch] = []
+        for item in items:
+            if isinstance(item, _Batch):
+                batches.append(item)
+                continue
+            self._append(batches)
+            batches = []
+            try:
+                item.done.set_result(item.act())
+            except AclError as error:
+                item.done.set_exception(error)
+        self._append(batches)
+
+    def _append(self, batches: list[_Batch]) -> None:
+        waits = self._waits()
+        while batches:
+            for batch in batches:
+                self._prepare(batch)
+            outcomes = self._stored([batch.events for batch in batches])
+            batches = [
+                batch
+                for batch, outcome in zip(batches, outcomes, strict=True)
+                if not self._settle(batch, outcome)
+            ]
+            full = [outcome for outcome in outcomes if isinstance(outcome, NotStored)]
+            if full and not self._wait_for_room(full[0], waits):
+                for batch in batches:
+                    self._give_up(batch, full[0])
+                return
+
+    def _stored(self, batches: Sequence[Iterable[Item]]) -> list[Receipt | AclError]:
+        try:
+            outcomes = self.ledger.append_group(batches)
+        except AclError as error:
+            return [error] * len(batches)
+        if self._without_room and any(isinstance(outcome, Receipt) for outcome in outcomes):
+            _log.warning("there is room again: events are stored")
+            self._without_room = False
+        return outcomes
+
+    def _prepare(self, batch: _Batch) -> None:
+        if not batch.prepared:
+            redacted = [redact_event(event, self.redactor) for event in batch.events]
+            batch.events = list(self._calls.follow(redacted, batch.moves))
+            batch.prepared = True
+
+    def _settle(self, batch: _Batch, outcome: Receipt | AclError) -> bool:
+        """Tell the caller what became of its batch; False if it is to be tried again."""
+        if isinstance(outcome, Receipt):
+            batch.done.set_result(outcome)
+            return True
+        if isinstance(outcome, NotStored):
+            return False
+        if isinstance(outcome, ValueRefused) and not batch.pruned and self._prune(batch):
+            return False
+        self._give_up(batch, outcome)
+        return True
+
+    def _give_up(self, batch: _Batch, error: AclError) -> None:
+        self._calls.undo(batch.moves)
+        batch.done.set_exception(error)
+
+    def _prune(self, batch: _Batch) -> bool:
+        """Leave out what no ledger holds, and note it; tell whether there was anything."""
+        batch.pruned = True
+        found = False
+        for position, event in enumerate(batch.events):
+            batch.events[position], refusals = prune_event(event)
+            if refusals:
+                found = True
+                known = event.task is not None and event.attempt is not None
+                key = (str(event.task), int(event.attempt or 0)) if known else None
+                self._refused.setdefault(key, []).extend(refusals)
+                _log.warning("%s: %s", event.type, "; ".join(one.message for one in refusals))
+        return found
+
+    def _append_streams(self, streams: Sequence[Stream]) -> list[Receipt | AclError]:
+        waits = self._waits()
+        while True:
+            outcomes = self._stored([self._items(stream) for stream in streams])
+            full = [outcome for outcome in outcomes if isinstance(outcome, NotStored)]
+            if not full or not self._wait_for_room(full[0], waits):
+                return outcomes
+
+    def _items(self, stream: Stream) -> Iterator[Item]:
+        for item in stream():
+            yield item if isinstance(item, Copy) else redact_event(item, self.redactor)
+
+    # -- a full disk ----------------------------------------------------------------------------
+
+    def _waits(self) -> Iterator[float]:
+        """The pauses between tries, for as long as patience lasts."""
+        begun, wait = self._monotonic(), _FIRST_WAIT
+        while self._monotonic() - begun < self._patience:
+            yield wait
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _wait_for_room(self, error: NotStored, waits: Iterator[float]) -> bool:
+        """Say once that the disk is full, and wait a little; False if that is to be given up."""
+        if not self._without_room:
+            _log.error("%s; waiting for room", error.message)
+            self._without_room = True
+        wait = None if self._closing.is_set() else next(waits, None)
+        if wait is None:
+            return False
+        self._closing.wait(wait)
+        return True
+
+    # -- checkpoints ----------------------------------------------------------------------------
+
+    def _until_due(self) -> float | None:
+        if self.ledger.size <= self._covered:
+            return None
+        return max(0.0, self._covered_at + CHECKPOINT_SECONDS - self._monotonic())
+
+    def _is_due(self) -> bool:
+        """After the first event, then after every so many events or seconds."""
+        news = self.ledger.size - self._covered
+        if news <= 0 or self.ledger.sealed:
+            return False
+        return not self._covered or news >= CHECKPOINT_EVENTS or self._until_due() == 0.0
+
+    def _try_checkpoint(self) -> None:
+        # A checkpoint that fails leaves the events as they are; the next one covers them.
+        self._covered, self._covered_at = self.ledger.size, self._monotonic()
+        try:
+            self._checkpoint()
+        except AclError as error:
+            _log.warning("no checkpoint was written: %s", error.message)
+
+    def _checkpoint(self) -> None:
+        self.ledger.checkpoint(*self._signers)
+        self._covered, self._covered_at = self.ledger.size, self._monotonic()
+
+    def _seal(self) -> None:
+        # A ledger that somebody reads cannot be folded into one file.
+        self._close_view()
+        waits = self._waits()
+        while True:
+            try:
+                self.ledger.seal(*self._signers)
+            except NotStored as error:
+                if not self._wait_for_room(error, waits):
+                    raise
+            else:
+                return
+
+
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Await `work` to its end even if the caller is cancelled; the cancellation follows then."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    result = task.result()
+    if cancelled:
+        raise asyncio.CancelledError
+    return result
