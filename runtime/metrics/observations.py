@@ -1,0 +1,108 @@
+"""What each attempt says about one metric: a number, or why there is none."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ledger.state import AttemptState, RunState, TaskState
+from runtime.metrics import reasons
+
+Value = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One attempt seen through one metric; exactly one of `value` and `reason` is None.
+
+    `answer` is the SHA-256 of the canonical final answer, None where there is none.
+    """
+
+    value: Value | None
+    reason: str | None
+    fatal: bool = False
+    answer: bytes | None = None
+    answer_erased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskObservations:
+    """One task, its attempts in the order of their numbers."""
+
+    category: str
+    attempts: tuple[Observation, ...]
+    has_error: bool = False
+
+
+def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
+    """See every task of `state`, in task order, through `metric`.
+
+    `correct` and `score` are the verdict; any other name is looked up in what the evaluation
+    measured. A recorded verdict counts whatever became of the attempt afterwards. Copies of one
+    attempt are one attempt: the first, in task order and by number, counts.
+    """
+    seen: set[bytes] = set()
+    return tuple(
+        TaskObservations(
+            category=label(task.category),
+            attempts=tuple(_observe(attempt, metric, seen) for attempt in _in_order(task)),
+            has_error=task.has_error,
+        )
+        for task in state.tasks.values()
+    )
+
+
+def label(category: str | None) -> str:
+    """The name that stands for a category in results."""
+    return category or "__uncategorized__"
+
+
+def measured(state: RunState) -> list[str]:
+    """The names of what evaluations measured besides the verdict, sorted."""
+    names = {name for _, attempt in state.attempts() for name in attempt.metrics}
+    return sorted(names - {"correct", "score"})
+
+
+def _in_order(task: TaskState) -> Iterator[AttemptState]:
+    for number in sorted(task.attempts):
+        yield task.attempts[number]
+
+
+def _observe(attempt: AttemptState, metric: str, seen: set[bytes]) -> Observation:
+    identity = attempt.identity
+    if identity is not None and identity in seen:
+        return Observation(None, reasons.DUPLICATE)
+    if identity is not None:
+        seen.add(identity)
+    value = None if attempt.verdict_erased else _value(attempt, metric)
+    if value is not None and not _fits_a_float(value):
+        return Observation(None, reasons.TOO_LARGE)
+    return Observation(
+        value=value,
+        reason=_why(attempt) if value is None else None,
+        fatal=attempt.fatal,
+        answer=attempt.answer,
+        answer_erased=attempt.result is not None and attempt.result in attempt.erased,
+    )
+
+
+def _value(attempt: AttemptState, metric: str) -> Value | None:
+    if metric == "correct":
+        return attempt.correct
+    if metric == "score":
+        return attempt.score
+    return attempt.metrics.get(metric)
+
+
+def _fits_a_float(value: Value) -> bool:
+    # Stored integers have no bound.
+    return isinstance(value, float) or abs(value) <= sys.float_info.max
+
+
+def _why(attempt: AttemptState) -> str:
+    """Why an attempt has no value. An error that was judged all the same is no error here."""
+    end_erased = attempt.finished is not None and attempt.finished in attempt.erased
+    if attempt.verdict_erased or (end_erased and not attempt.verdict):
+        return reasons.ERASED
+    if attempt.verdict or attempt.status == "completed":
+        return reasons.NO_VALUE
+    return attempt.status or reasons.OPEN
