@@ -1,10 +1,11 @@
 """`acl replay RUN`: metrics again, from the events alone, compared with what was recorded."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
-from acl.output import Json, Run
+from acl.output import Json, Run, document, line, number, table
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -26,12 +27,70 @@ def replay(
     json: Json = False,
 ) -> int:
     """Recompute the metrics; exit 1 if they differ from the recorded ones, naming each."""
+    from ledger import LedgerView
     from runtime.replay import replay as replay_metrics
 
-    from ledger import LedgerView
-
     with LedgerView.open(run) as view:
-        result = replay_metrics(
-            view, at=at, reducers=tuple(reducer or ()), policies=tuple(policy or ())
+        found = replay_metrics(
+            view,
+            at=at,
+            reducers=tuple(reducer or ()),
+            policies=tuple(policy or ()),
+            benchmark=_benchmark_of(view),
         )
-    raise NotImplementedError(result)
+    if json:
+        document(found.document())
+    else:
+        _print(found)
+    return 1 if found.equal is False else 0
+
+
+def _benchmark_of(view: Any) -> Any:
+    """The run's benchmark plug-in, if it is installed: it may add metrics of its own."""
+    from ledger.errors import UsageError
+    from ledger.events import RunCreated
+    from runtime.plugins import Plugins
+
+    first = view.event(0).event if view.size else None
+    if not isinstance(first, RunCreated):
+        return None
+    try:
+        return Plugins().benchmark(first.request["benchmark"]["id"])
+    except UsageError:
+        return None
+
+
+def _print(found: Any) -> None:
+    metrics = found.metrics
+    table(("METRIC", "VALUE", "RECORDED", "OF", "LEFT OUT", "RULES"), _rows(found))
+    for name, reason in (metrics.extra.get("unavailable") or {}).items():
+        line(f"{name}: no value, {reason}")
+    counts = metrics.counts.model_dump()
+    line("tasks: " + ", ".join(f"{name} {value}" for name, value in counts.items()))
+    for difference in found.differences:
+        line(
+            f"differs: {difference.name}: recorded {difference.recorded},"
+            f" replayed {difference.replayed}"
+        )
+    for name, reason in found.not_compared.items():
+        line(f"not compared: {name}: {reason}")
+    line(_sentence(found))
+
+
+def _rows(found: Any) -> Iterator[tuple[object, ...]]:
+    recorded = found.recorded.metrics if found.recorded else {}
+    for name, value in found.metrics.metrics.items():
+        detail = found.metrics.details.get(name) or {}
+        left_out = ", ".join(f"{n} {why}" for why, n in (detail.get("excluded") or {}).items())
+        of = detail.get("denominator")
+        rules = " ".join(str(detail[key]) for key in ("estimator", "policy") if detail.get(key))
+        known = number(recorded[name]) if name in recorded else ""
+        yield name, number(value), known, "" if of is None else of, left_out, rules
+
+
+def _sentence(found: Any) -> str:
+    where = f"{found.size} events, root {found.root}"
+    if found.equal is None:
+        return f"nothing recorded to compare with; computed from {where}"
+    verdict = "equal to the recorded metrics" if found.equal else "NOT equal to the recorded ones"
+    return f"{verdict}; computed from {where}"
