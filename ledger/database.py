@@ -145,8 +145,13 @@ class Database:
         return self._connection is None
 
     def query(self, sql: str, args: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a statement."""
-        yield from self._live.execute(sql, args)
+        """Yield the rows of a statement; LedgerDamaged if the file is malformed."""
+        try:
+            yield from opening.typed_rows(self._live.execute(sql, args))
+        except sqlite3.DatabaseError as error:
+            if _code(error) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise
+            raise LedgerDamaged(f"{self.path}: {error}") from error
 
     @property
     def _live(self) -> sqlite3.Connection:

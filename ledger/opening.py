@@ -51,7 +51,14 @@ _READABLE: Final = frozenset(
     {"sqlite_master", "event", "segment", "blob", "blobsegment", "erasure", "checkpoint"}
 )
 _CALLABLE: Final = frozenset({"max", "coalesce", "length"})
-_SETTABLE: Final = frozenset({"application_id", "user_version", "integrity_check", "journal_mode"})
+_READ_PRAGMAS: Final = frozenset({"application_id", "user_version", "journal_mode"})
+_COLUMNS: Final[dict[str, type]] = {
+    **dict.fromkeys(("seq", "seg", "off", "id", "plain", "hash", "len", "size"), int),
+    **dict.fromkeys(("stream", "by_seq"), int),
+    "data": bytes,
+    "digest": bytes,
+    "note": str,
+}
 
 # Inodes that this process has open through SQLite, by any connection of ours.
 _in_use: Counter[tuple[int, int]] = Counter()
@@ -81,6 +88,18 @@ def harden(connection: sqlite3.Connection) -> None:
         connection.setlimit(limit, most)
     for pragma in _PRAGMAS:
         connection.execute(pragma)
+
+
+def typed_rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query; LedgerDamaged for a cell of another type than its column has.
+
+    SQLite checks the types of a STRICT table when it writes, not when it reads.
+    """
+    kinds = tuple(_COLUMNS.get(column[0]) for column in cursor.description or ())
+    for row in cursor:
+        if None not in kinds and tuple(map(type, row)) != kinds:
+            raise LedgerDamaged("a stored cell has another type than its column")
+        yield row
 
 
 def enter(file: tuple[int, int]) -> None:
@@ -180,7 +199,7 @@ class Source:
         """
         self._budget = allowed
         try:
-            yield from self._connection.execute(sql, args)
+            yield from typed_rows(self._connection.execute(sql, args))
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
@@ -235,7 +254,7 @@ def _authorize(
         case sqlite3.SQLITE_FUNCTION:
             allowed = second in _CALLABLE
         case sqlite3.SQLITE_PRAGMA:
-            allowed = first in _SETTABLE and second is None
+            allowed = first == "integrity_check" or (first in _READ_PRAGMAS and second is None)
         case _:
             allowed = False
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY

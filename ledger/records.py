@@ -8,11 +8,10 @@ from typing import Final
 
 from ledger.codec import HEADER_BYTES, Header, header_length
 from ledger.errors import AclError, LedgerDamaged, RunNotFound
+from ledger.schema import BLOB_STREAM, EVENT_STREAM
 from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentReader
 
 _CHUNK: Final = 1000
-EVENT_STREAM: Final = 0
-BLOB_STREAM: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ APPLICATION_ID: Final = 0x41434C31  # "ACL1"
 FORMAT: Final = 1
 PAGE_SIZE: Final = 4096
 PART_BITS: Final = 20
+# What `erasure.stream` says: bytes of `segment`, or of `blobsegment`.
+EVENT_STREAM: Final = 0
+BLOB_STREAM: Final = 1
 
 # One statement a paragraph; stored with single spaces, as `STATEMENTS` has them.
 _TEXT: Final = """

@@ -108,7 +108,8 @@ class LedgerView:
 
     def __init__(self, path: Path, source: Source) -> None:
         self.path = path
-        self._source = source
+        self.source = source
+        """The file itself, for `verify`, which trusts nothing in between."""
         self._records = Records(source.query, indexed=source.indexed)
         self._frontier = tlog.Frontier()
 
@@ -225,7 +226,7 @@ class LedgerView:
 
     def copy_into(self, target: sqlite3.Connection) -> None:
         """Copy the whole ledger, as it is committed now, into an empty database."""
-        self._source.copy_into(target)
+        self.source.copy_into(target)
 
     def _bounded(self, size: int | None) -> int:
         held = self.size
@@ -237,7 +238,7 @@ class LedgerView:
 
     def close(self) -> None:
         """Close the file; may be called again."""
-        self._source.close()
+        self.source.close()
 
     def __enter__(self) -> Self:
         return self

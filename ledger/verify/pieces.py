@@ -1,0 +1,204 @@
+"""The blobs of a ledger: each checked once, then looked up by the events that refer to them."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final, Literal
+
+from ledger import canonical
+from ledger.errors import LedgerDamaged, RunNotFound
+from ledger.opening import Source
+from ledger.schema import BLOB_STREAM
+from ledger.verify.finding import Finding, broken, remark
+from ledger.verify.stream import Stream
+from ledger.verify.tables import Extent, rows
+
+Kind = Literal["text", "list", "bytes"]
+_USED: Final = {"text": 1, "list": 2, "bytes": 4}
+_DIGEST_BYTES: Final = 32
+
+_TABLES: Final = """
+CREATE TABLE piece(id INTEGER PRIMARY KEY, digest BLOB, seg INT, off INT, len INT, good INT,
+    fault TEXT, may INT, used INT DEFAULT 0);
+CREATE INDEX piece_digest ON piece(digest);
+CREATE TABLE inner(parent INT, kind TEXT, digest BLOB);
+CREATE INDEX inner_parent ON inner(parent);
+"""
+
+
+def references(value: object) -> Iterator[tuple[Kind, bytes]]:
+    """Yield what `value` itself refers to: the kind of reference and the digest."""
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case canonical.SpilledText(pieces=digests):
+                yield from (("text", digest) for digest in digests)
+            case canonical.SpilledBinary(pieces=digests):
+                yield from (("bytes", digest) for digest in digests)
+            case canonical.SpilledList(pieces=digests, rest=rest):
+                yield from (("list", digest) for digest in digests)
+                stack.extend(rest)
+            case dict() as entries:
+                stack.extend(entries.values())
+            case list() | tuple() as items:
+                stack.extend(items)
+
+
+class Pieces:
+    """What is stored under which digest. Facts stand in a private database that may go to disk."""
+
+    def __init__(self, source: Source, extent: Extent) -> None:
+        self._source = source
+        self._extent = extent
+        self._stream = Stream(source, "blobsegment", extent.blobsegments)
+        self._facts = sqlite3.connect("", isolation_level=None)
+        self._facts.execute("PRAGMA journal_mode = OFF")
+        self._facts.executescript(_TABLES)
+        self._missing: set[bytes] = set()
+
+    def close(self) -> None:
+        """Forget the facts."""
+        self._facts.close()
+
+    def scan(self) -> Iterator[Finding]:
+        """Read every blob once; what is wrong with one is told when an event refers to it."""
+        expected_id = segment = offset = 0
+        self._facts.execute("BEGIN")
+        for row_id, digest, seg, off, length in rows(
+            self._source, "blob", "digest, seg, off, len", self._extent.blobs
+        ):
+            if row_id != expected_id:
+                yield broken("blob_rows", f"blob rows {expected_id} to {row_id - 1} are missing")
+            expected_id = row_id + 1
+            if (seg, off) not in ((segment, offset), (segment + 1, 0)):
+                yield broken("blob_rows", f"blob row {row_id} does not follow the one before it")
+            if seg != segment:
+                yield from self._left_over(segment, offset)
+            segment, offset = seg, off + length
+            self._take(row_id, digest, seg, off, length)
+        self._facts.execute("COMMIT")
+        if expected_id < self._extent.blobs:
+            yield broken("blob_rows", f"blob rows from {expected_id} on are missing")
+        yield from self._left_over(segment, offset)
+        for number in range(segment + 1, self._stream.segments):
+            yield from self._left_over(number, 0)
+
+    def _left_over(self, segment: int, offset: int) -> Iterator[Finding]:
+        """Tell what of a segment no blob row names."""
+        if segment >= self._stream.segments:
+            return
+        found = self._stream.segment(segment)
+        if len(found.plain) > offset:
+            yield broken("blob_rows", f"blobsegment {segment} holds more than the blob rows name")
+        for _, fault in found.faults:
+            yield broken("blob_segment", fault)
+        found.faults.clear()
+
+    def _take(self, row_id: int, digest: bytes, seg: int, off: int, length: int) -> None:
+        segment = self._stream.segment(seg)
+        fault = ""
+        while segment.faults and segment.faults[0][0] < off + length:
+            fault = segment.faults.pop(0)[1]
+        data = segment.plain[off : off + length] if off >= 0 < length else b""
+        good = len(digest) == _DIGEST_BYTES and hashlib.sha256(data).digest() == digest
+        if not good and self._erased(seg, off):
+            fault = "erased"
+        elif not good:
+            fault = fault or f"blob row {row_id} has another content than its digest names"
+        may = self._examine(row_id, data) if good else 0
+        self._facts.execute(
+            "INSERT INTO piece(id, digest, seg, off, len, good, fault, may)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (row_id, digest, seg, off, length, good, fault, may),
+        )
+
+    def _examine(self, row_id: int, data: bytes) -> int:
+        """Return as which kinds the piece can be referred to; note what a list piece refers to."""
+        may = _USED["bytes"] if len(data) == canonical.BINARY_PIECE else 0
+        with suppress(UnicodeDecodeError):
+            if len(data.decode("utf-8", "surrogatepass")) == canonical.PIECE:
+                may |= _USED["text"]
+        if data.startswith(b"[") and len(data) >= canonical.PIECE and canonical.is_canonical(data):
+            may |= _USED["list"]
+            if canonical.has_envelopes(data):
+                inner = {(row_id, *one) for one in references(canonical.decode(data))}
+                self._facts.executemany("INSERT INTO inner VALUES (?, ?, ?)", sorted(inner))
+        return may
+
+    def _erased(self, segment: int, offset: int) -> bool:
+        found = self._source.query(
+            "SELECT id FROM erasure WHERE stream = ? AND seg = ? AND off = ?",
+            (BLOB_STREAM, segment, offset),
+        )
+        return bool(list(found))
+
+    def refer(self, value: object, seq: int, task: str | None) -> Iterator[Finding]:
+        """Follow every reference of a value of event `seq`; tell each fault once."""
+        waiting = list(dict.fromkeys(references(value)))
+        while waiting:
+            kind, digest = waiting.pop()
+            found = self._facts.execute(
+                "SELECT id, good, fault, may, used FROM piece WHERE digest = ?", (digest,)
+            ).fetchall()
+            if found and found[0][4] & _USED[kind]:
+                continue
+            self._facts.execute(
+                "UPDATE piece SET used = used | ?, fault = '' WHERE digest = ?",
+                (_USED[kind], digest),
+            )
+            yield from self._judge(kind, digest, found, seq, task)
+            if kind == "list":
+                waiting += self._inside(found)
+
+    def _judge(
+        self, kind: Kind, digest: bytes, found: list[Any], seq: int, task: str | None
+    ) -> Iterator[Finding]:
+        name = f"blob {digest.hex()[:16]}…"
+        for _, good, fault, _, _ in found:
+            if fault == "erased":
+                yield remark("erased", f"{name} of event {seq} was erased", seq, task)
+            elif fault:
+                code = "blob_segment" if good else "blob_altered"
+                yield broken(code, f"event {seq}: {fault}", seq, task)
+        goods = [row for row in found if row[1]]
+        if not found and digest not in self._missing:
+            self._missing.add(digest)
+            yield broken("blob_missing", f"event {seq}: {name} is not in the ledger", seq, task)
+        if goods and not goods[0][3] & _USED[kind]:
+            yield broken("blob_kind", f"event {seq}: {name} is no piece of a {kind}", seq, task)
+
+    def _inside(self, found: list[Any]) -> list[tuple[Kind, bytes]]:
+        for row_id, good, *_ in found:
+            if good:
+                return self._facts.execute(
+                    "SELECT kind, digest FROM inner WHERE parent = ?", (row_id,)
+                ).fetchall()
+        return []
+
+    def finish(self) -> Iterator[Finding]:
+        """Tell of faults and pieces that no event refers to."""
+        for (fault,) in self._facts.execute(
+            "SELECT fault FROM piece WHERE fault NOT IN ('', 'erased') ORDER BY id"
+        ):
+            yield broken("blob_altered", fault)
+        ((orphans,),) = self._facts.execute("SELECT count(*) FROM piece WHERE used = 0")
+        if orphans:
+            yield remark("orphan_pieces", f"no event refers to {orphans} stored pieces")
+
+    def fetch(self, digest: bytes) -> bytes:
+        """Return the content of a blob; RunNotFound if no good one is stored."""
+        found = self._facts.execute(
+            "SELECT seg, off, len FROM piece WHERE digest = ? AND good", (digest,)
+        ).fetchone()
+        if found is None:
+            raise RunNotFound(f"there is no good blob {digest.hex()}")
+        segment, offset, length = found
+        return self._stream.segment(segment).plain[offset : offset + length]
+
+    def resolve(self, value: object) -> object:
+        """Return a value whole, or None if that cannot be had."""
+        try:
+            return canonical.resolve(value, self.fetch)
+        except (LedgerDamaged, RunNotFound):
+            return None

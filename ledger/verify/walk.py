@@ -1,0 +1,223 @@
+"""Every event in order: its place, header, body, meaning, and its leaf in the tree."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ledger import tlog
+from ledger.codec import HEADER_BYTES, Header, decode_event, header_length, is_canonical_body
+from ledger.errors import LedgerDamaged, LedgerStateError, VersionUnsupported
+from ledger.events import TYPE_NAMES, AnyEvent, LedgerSealed, PayloadErased
+from ledger.machine import Machine
+from ledger.opening import Source
+from ledger.schema import EVENT_STREAM
+from ledger.verify.claims import Claims
+from ledger.verify.finding import Finding, broken, remark
+from ledger.verify.origins import Origins
+from ledger.verify.pieces import Pieces
+from ledger.verify.stream import Segment, Stream
+from ledger.verify.tables import Extent, rows
+
+_NOWHERE: Final = (-1, 0)
+
+
+class Walk:
+    """One pass over the events; afterwards `size`, `machine` and the rest say how it went."""
+
+    def __init__(
+        self, source: Source, extent: Extent, pieces: Pieces, claims: Claims, origins: Origins
+    ) -> None:
+        self._source = source
+        self._extent = extent
+        self._pieces = pieces
+        self._claims = claims
+        self._origins = origins
+        self._stream = Stream(source, "segment", extent.segments)
+        self._segment = Segment()
+        self._place: tuple[int, int] | None = (0, 0)
+        self._at = -1
+        self._session = 0
+        self._mono = 0
+        self._refused: set[str | None] = set()
+        self._erased: list[tuple[int, str | None]] = []
+        self._erasures: set[int] = set()
+        self.ledger_id = b""
+        self.tree = tlog.Frontier()
+        self.machine = Machine()
+        self.intact = True
+        """False once a header could not be read: then the tree knows too little."""
+        self._replaying = True
+        self.sealed_at: int | None = None
+        self.newer: list[str] = []
+        """What only a newer release can read."""
+
+    def findings(self) -> Iterator[Finding]:
+        """Walk through all events."""
+        wanted = 0
+        for seq, segment, offset in rows(self._source, "event", "seg, off", self._extent.events):
+            if seq != wanted:
+                yield self._gap(wanted, seq)
+            wanted = seq + 1
+            yield from self._follow(seq, segment, offset)
+            yield from self._event(seq, offset)
+        if wanted < self._extent.events:
+            yield self._gap(wanted, self._extent.events)
+        yield from self._finish()
+
+    def _gap(self, first: int, following: int) -> Finding:
+        self.intact = self._replaying = False
+        self._place = None
+        return broken("event_missing", f"events {first} to {following - 1} are missing", first)
+
+    def _follow(self, seq: int, segment: int, offset: int) -> Iterator[Finding]:
+        """Go to where the event is said to stand, which is right behind the one before it."""
+        if self._place is not None:
+            before, end = self._place
+            if (segment, offset) not in ((before, end), (before + 1, 0)):
+                why = f"event {seq} does not stand behind the one before it"
+                yield broken("event_place", why, seq)
+        if segment != self._at:
+            yield from self._left_over(seq)
+            self._at = segment
+            self._segment = self._stream.segment(segment)
+
+    def _left_over(self, seq: int | None) -> Iterator[Finding]:
+        """Tell of bytes behind the last event of the present segment."""
+        if self._at < 0:
+            return
+        for _, fault in self._segment.faults:
+            yield broken("segment", fault, seq)
+        self._segment.faults.clear()
+        if self._place is not None and len(self._segment.plain) > self._place[1]:
+            yield broken("segment_hidden", f"segment {self._at} holds what no event names", seq)
+
+    def _event(self, seq: int, offset: int) -> Iterator[Finding]:
+        self._place = None
+        plain = self._segment.plain
+        fixed = plain[offset : offset + HEADER_BYTES] if offset >= 0 else b""
+        try:
+            length = header_length(fixed) if len(fixed) == HEADER_BYTES else 0
+        except LedgerDamaged:
+            length = 0
+        head = plain[offset : offset + length]
+        if not length or len(head) != length:
+            yield from self._unreadable(seq, offset, "its header")
+            return
+        if self.intact:
+            self.tree.append(tlog.leaf_hash(head))
+        yield from self._content(seq, offset, head)
+        if self.intact:
+            yield from self._claims.compare(self.tree, self.ledger_id)
+
+    def _content(self, seq: int, offset: int, head: bytes) -> Iterator[Finding]:
+        try:
+            header = Header.decode(head)
+        except (LedgerDamaged, VersionUnsupported) as error:
+            yield from self._segment_faults(seq, offset + len(head))
+            yield from self._unknown(seq, error)
+            return
+        start = offset + len(head)
+        end = start + header.body_length
+        yield from self._segment_faults(seq, end)
+        self._place = self._at, end
+        yield from self._header(seq, header)
+        yield from self._body(seq, header, start, self._segment.plain[start:end])
+
+    def _segment_faults(self, seq: int, end: int) -> Iterator[Finding]:
+        """Tell of what is wrong with the stored bytes up to `end`, once."""
+        while self._segment.faults and self._segment.faults[0][0] < end:
+            fault = self._segment.faults.pop(0)[1]
+            yield broken("segment", f"event {seq}: {fault}", seq)
+
+    def _unreadable(self, seq: int, offset: int, what: str) -> Iterator[Finding]:
+        self.intact = self._replaying = False
+        yield from self._segment_faults(seq, offset + HEADER_BYTES)
+        yield broken("event_unreadable", f"event {seq}: {what} cannot be read", seq)
+
+    def _unknown(self, seq: int, error: LedgerDamaged | VersionUnsupported) -> Iterator[Finding]:
+        self._replaying = False
+        if isinstance(error, VersionUnsupported):
+            self.newer.append(error.message)
+        else:
+            yield broken("event_header", f"event {seq}: {error.message}", seq)
+
+    def _header(self, seq: int, header: Header) -> Iterator[Finding]:
+        if not self.ledger_id:
+            self.ledger_id = header.ledger_id
+        if header.seq != seq:
+            why = f"in the place of event {seq} stands event {header.seq}"
+            yield broken("event_misplaced", why, seq, header.task)
+        if header.ledger_id != self.ledger_id:
+            why = f"event {seq} is of another ledger, {header.ledger_id.hex()}"
+            yield broken("event_foreign", why, seq, header.task)
+        if header.copied:
+            return
+        if header.session < self._session:
+            why = f"event {seq} is of writing session {header.session}, after {self._session}"
+            yield broken("event_session", why, seq, header.task)
+        elif header.session == self._session and header.mono_ns < self._mono:
+            yield remark("clock", f"event {seq}: the monotonic clock went back", seq, header.task)
+        self._session, self._mono = header.session, header.mono_ns
+
+    def _body(self, seq: int, header: Header, start: int, body: bytes) -> Iterator[Finding]:
+        task = header.task
+        name = f"event {seq} ({TYPE_NAMES[header.code]})"
+        if len(body) != header.body_length:
+            self._replaying = False
+            yield broken("event_unreadable", f"{name}: its body cannot be read", seq, task)
+            return
+        if hashlib.sha256(body).digest() != header.address:
+            self._replaying = False
+            if self._is_erased(start):
+                self._erased.append((seq, task))
+            else:
+                yield broken("body_altered", f"{name}: the body is not the one recorded", seq, task)
+            return
+        if not is_canonical_body(body):
+            yield broken("body_spelling", f"{name}: the body is not in canonical form", seq, task)
+        try:
+            event = decode_event(header, body)
+        except VersionUnsupported as error:
+            yield from self._unknown(seq, error)
+            return
+        except LedgerDamaged as error:
+            self._replaying = False
+            yield broken("body_invalid", error.message, seq, task)
+            return
+        yield from self._meaning(header, event)
+
+    def _meaning(self, header: Header, event: AnyEvent) -> Iterator[Finding]:
+        seq, task = header.seq, header.task
+        yield from self._pieces.refer(dict(event), seq, task)
+        yield from self._origins.take(header, event)
+        if isinstance(event, PayloadErased):
+            self._erasures.update(event.sequence)
+        if isinstance(event, LedgerSealed):
+            self.sealed_at = seq
+        if not self._replaying:
+            return
+        try:
+            self.machine.commit(self.machine.admit([(event, header.copied)]))
+        except LedgerStateError as error:
+            # What follows from it in the same task is not told again.
+            if task not in self._refused:
+                self._refused.add(task)
+                yield broken("illegal", f"event {seq}: {error.message}", seq, task)
+
+    def _is_erased(self, offset: int) -> bool:
+        found: Iterator[tuple[Any, ...]] = self._source.query(
+            "SELECT id FROM erasure WHERE stream = ? AND seg = ? AND off = ?",
+            (EVENT_STREAM, self._at, offset),
+        )
+        return bool(list(found))
+
+    def _finish(self) -> Iterator[Finding]:
+        yield from self._left_over(None)
+        for number in range(self._at + 1, self._stream.segments):
+            yield broken("segment_hidden", f"no event names anything in segment {number}")
+        for seq, task in self._erased:
+            if seq in self._erasures:
+                yield remark("erased", f"the body of event {seq} was erased", seq, task)
+            else:
+                why = f"the body of event {seq} is gone, and no event says that it was erased"
+                yield broken("erased_silently", why, seq, task)
