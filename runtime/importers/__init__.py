@@ -1,1 +1,27 @@
-"""Importers turn foreign files into events."""
+"""Importers turn foreign files into events; `import_path` is the one door they come through."""
+
+from runtime.importers.door import ImportReport, import_path
+from runtime.importers.plan import (
+    Importer,
+    ImportPlan,
+    Item,
+    Original,
+    Remark,
+    SourceEnd,
+    SourceMetrics,
+)
+from runtime.importers.source import Source, SourceFile
+
+__all__ = [
+    "ImportPlan",
+    "ImportReport",
+    "Importer",
+    "Item",
+    "Original",
+    "Remark",
+    "Source",
+    "SourceEnd",
+    "SourceFile",
+    "SourceMetrics",
+    "import_path",
+]

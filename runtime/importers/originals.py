@@ -1,0 +1,121 @@
+"""Files of an import as they go into the ledger: through the redaction gate, else byte for byte."""
+
+import json
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from ledger import events as ev
+from ledger.canonical import Binary
+
+MIN_DIGESTED: Final = 1024
+"""Bytes from which on the digest of an original is told: one of less could be guessed."""
+
+_JSON_LINES: Final = (".jsonl", ".ndjson")
+
+
+class Gate(Protocol):
+    """The part of `runtime.redact.Redactor` that is used."""
+
+    def redact(self, value: object) -> tuple[object, int]:
+        """The value without secrets, and how many there were."""
+
+    def redact_text(self, text: str) -> tuple[str, int]:
+        """The text without secrets, and how many there were."""
+
+
+def original(
+    path: str,
+    data: bytes,
+    digest: bytes,
+    gate: Gate | None,
+    *,
+    task: str | None = None,
+    attempt: int | None = None,
+) -> ev.OriginalRecorded:
+    """The event that keeps a file: its bytes, or what the gate left of its text.
+
+    UTF-8 is held as text, which compresses beside the events that repeat it; all else as Binary.
+    `gate` None keeps the bytes whatever they hold, as Binary, which no other gate looks into.
+    `redactions` is set when something was replaced; `digest` is the SHA-256 of `data`.
+    """
+    kept, count = (data, 0) if gate is None else redact_bytes(path, data, gate)
+    return ev.OriginalRecorded(
+        task=task,
+        attempt=attempt,
+        path=path,
+        bytes=len(data),
+        sha256=digest.hex() if len(data) >= MIN_DIGESTED else None,
+        content=Binary(kept) if gate is None else _text_or_binary(kept),
+        redactions=count or None,
+    )
+
+
+def original_bytes(content: object) -> bytes:
+    """The bytes that the content of an `original.recorded` stands for; it must be resolved."""
+    if isinstance(content, Binary):
+        return content.data
+    assert isinstance(content, str), "an original is text or Binary"
+    return content.encode("utf-8")
+
+
+def _text_or_binary(data: bytes) -> str | Binary:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return Binary(data)
+
+
+def redact_bytes(path: str, data: bytes, gate: Gate) -> tuple[bytes, int]:
+    """The bytes without secrets, and how many there were; the same bytes if there were none.
+
+    JSON is redacted value by value, since an escape in the text can hide a key, and is written
+    again in the layout it had. Bytes that are not UTF-8 pass through unchanged around what is
+    replaced.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    if path.endswith(_JSON_LINES):
+        kept, count = _by_line(text, gate)
+    else:
+        kept, count = _by_value(text, gate) or gate.redact_text(text)
+    return (kept.encode("utf-8", "surrogateescape"), count) if count else (data, 0)
+
+
+def _by_line(text: str, gate: Gate) -> tuple[str, int]:
+    total = 0
+    kept = []
+    for line in text.split("\n"):
+        line_kept, count = _by_value(line, gate) or gate.redact_text(line)
+        total += count
+        kept.append(line_kept)
+    return "\n".join(kept), total
+
+
+def _by_value(text: str, gate: Gate) -> tuple[str, int] | None:
+    """Redact a JSON text in the layout of its writer; None if no known writer gives this text."""
+    if not text.lstrip(" \t\r\n").startswith(("{", "[")):
+        return None
+    try:
+        value = json.loads(text)
+        writer = next((write for write in _WRITERS if write(value) == text), None)
+    except (ValueError, RecursionError):
+        return None
+    if writer is None:
+        return None
+    kept, count = gate.redact(value)
+    return (writer(kept), count) if count else (text, 0)
+
+
+def _writer(*, indent: int | None, ascii_only: bool, end: str) -> Callable[[object], str]:
+    def write(value: object) -> str:
+        return json.dumps(value, indent=indent, ensure_ascii=ascii_only) + end
+
+    return write
+
+
+# json.dump with the options that programs use; lines of a JSON lines file come without their end.
+_WRITERS: Final = tuple(
+    _writer(indent=indent, ascii_only=ascii_only, end=end)
+    for indent in (2, None, 4)
+    for ascii_only in (False, True)
+    for end in ("\n", "")
+)

@@ -1,0 +1,102 @@
+"""What an importer gives the door: where the run belongs, and its events, one after another."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ledger import events as ev
+from runtime.importers.source import Source, SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about a record that an import has to tell.
+
+    `placed` is False if no event but its original stands for the record. `damage` is True for
+    what neither the source program nor a crash of it can produce.
+    """
+
+    source: str
+    reason: str
+    placed: bool = False
+    damage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file to keep beside the events it belongs to.
+
+    `repeated` says that an event holds its content too: the file is then kept only where
+    originals are kept unredacted.
+    """
+
+    file: SourceFile
+    task: str | None = None
+    attempt: int | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMetrics:
+    """The metrics that the source computed; the door adds the prefix that they are told at."""
+
+    metrics: dict[str, Any]
+    counts: dict[str, int]
+    details: dict[str, Any]
+    extra: dict[str, Any]
+    reducers: tuple[ev.ReducerUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEnd:
+    """The source ended by itself; the door adds the counts."""
+
+    status: ev.RunStatus
+    error: ev.ErrorInfo | None
+    exit_code: int
+
+
+Item = ev.AnyEvent | Original | SourceMetrics | SourceEnd
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """One foreign run, understood. `items` reads the source again, one task at a time.
+
+    `run_name`, `benchmark`, `model` and `run_id` are the source's own, empty where it has none.
+    `request` is the complete request in our words, with the source's own words below `source`.
+    Every file of the source is a record; `records_out` counts those that were placed.
+    """
+
+    format: str
+    format_version: str | None
+    run_name: str
+    benchmark: str
+    model: str
+    run_id: str
+    request: dict[str, Any]
+    persistence_params: dict[str, Any]
+    selected: ev.TasksSelected
+    items: Callable[[], Iterator[Item]]
+    records_in: int
+    records_out: int
+    frozen: ev.ReuseFrozen | None = None
+    source_status: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    remarks: tuple[Remark, ...] = field(default=())
+
+
+class Importer(Protocol):
+    """Reads one foreign format; named by an entry point of the group `acl.importers`.
+
+    An importer neither writes nor redacts: it says what the source holds, and the door does both.
+    """
+
+    name: str
+
+    def recognises(self, source: Source) -> bool:
+        """True if the source is, or was, a run in this format."""
+
+    def plan(self, source: Source) -> ImportPlan:
+        """Understand the source; raises AclError if it cannot be read at all."""
