@@ -1,0 +1,345 @@
+"""A directory that exports are written to; below it no link is ever followed.
+
+Every path is walked from the open directory with `O_NOFOLLOW`, so that nobody who can plant a link
+in it gets a file written or removed elsewhere.
+"""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+from exporters import OutFile
+from exporters.paths import TEMPORARY, checked_path
+from ledger.errors import ExportRefused
+
+LOCK_WAIT: Final = 30.0
+"""Seconds to wait for another exporter."""
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_POLL: Final = 0.05
+_CHUNK: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A written file: its path, the SHA-256 of its bytes in hex, and how many there are."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class Folder:
+    """An open directory; a context manager. Raises ExportRefused for what a system call refuses."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._touched: set[str] = set()
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open an existing directory; raises FileNotFoundError where there is nothing."""
+        try:
+            return cls(path, os.open(path, _DIRECTORY))
+        except NotADirectoryError:
+            raise ExportRefused(f"{path} is not a directory") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory, and with it the lock."""
+        os.close(self._descriptor)
+
+    @contextmanager
+    def locked(self, wait: float = LOCK_WAIT) -> Iterator[None]:
+        """Keep other exporters out; the lock is on the directory itself and dies with the process.
+
+        Raises ExportRefused after `wait` seconds. Where the file system has no such locks, nobody
+        is kept out: a tree that two exporters mixed does not match its manifest.
+        """
+        until = time.monotonic() + wait
+        while not self.try_lock():
+            if time.monotonic() >= until:
+                raise ExportRefused(
+                    f"another export is being written to {self.path}", hint="wait for it to end"
+                )
+            time.sleep(_POLL)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def try_lock(self) -> bool:
+        """Take the lock if nobody has it."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # no locks here
+        return True
+
+    def is_current(self) -> bool:
+        """Whether this is still the directory that stands at its path."""
+        try:
+            there = self.path.lstat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(self._descriptor))
+
+    def mode(self) -> int:
+        """The permission bits of the directory."""
+        return stat.S_IMODE(os.fstat(self._descriptor).st_mode)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def files(self) -> Iterator[str]:
+        """The paths of everything below that is no directory, sorted; temporary names left out."""
+        yield from self._files(self._descriptor, "")
+
+    def _files(self, directory: int, prefix: str) -> Iterator[str]:
+        with os.scandir(directory) as found:
+            entries = sorted((e.name, e.is_dir(follow_symlinks=False)) for e in found)
+        for name, is_directory in entries:
+            if name.startswith(TEMPORARY):
+                continue
+            if not is_directory:
+                yield prefix + name
+                continue
+            below = os.open(name, _DIRECTORY, dir_fd=directory)
+            try:
+                yield from self._files(below, f"{prefix}{name}/")
+            finally:
+                os.close(below)
+
+    def clear_temporaries(self) -> None:
+        """Remove what killed exporters left behind; the lock must be held."""
+        self._clear(self._descriptor)
+
+    def _clear(self, directory: int) -> None:
+        with os.scandir(directory) as found:
+            entries = [(e.name, e.is_dir(follow_symlinks=False)) for e in found]
+        for name, is_directory in entries:
+            if name.startswith(TEMPORARY):
+                if is_directory:
+                    shutil.rmtree(name, dir_fd=directory, ignore_errors=True)
+                else:
+                    os.unlink(name, dir_fd=directory)
+            elif is_directory:
+                below = os.open(name, _DIRECTORY, dir_fd=directory)
+                try:
+                    self._clear(below)
+                finally:
+                    os.close(below)
+
+    @contextmanager
+    def reading(self, path: str) -> Iterator[BinaryIO]:
+        """Open a regular file; raises FileNotFoundError, and ExportRefused for a link."""
+        directory = self._walk(path, make=False)
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            descriptor = self._open(path, flags, directory)
+        finally:
+            os.close(directory)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ExportRefused(f"{self.path / path} is not a regular file")
+            yield file
+
+    def _open(self, path: str, flags: int, directory: int) -> int:
+        try:
+            return os.open(path.rpartition("/")[2], flags, 0o666, dir_fd=directory)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._failed(path, error) from error
+
+    def holds(self, path: str) -> bool:
+        """Whether something stands at a path."""
+        try:
+            directory = self._walk(path, make=False)
+        except FileNotFoundError:
+            return False
+        try:
+            os.stat(path.rpartition("/")[2], dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        finally:
+            os.close(directory)
+        return True
+
+    def digest(self, path: str) -> Entry:
+        """Read a file and tell its digest and size."""
+        with self.reading(path) as file:
+            digest, size = hashlib.sha256(), 0
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+        return Entry(path, digest.hexdigest(), size)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def create(self, file: OutFile) -> Entry:
+        """Write a new file and have it on disk; its directory is synced by `sync`.
+
+        Raises ExportRefused where there is one already, and where the disk fails: then nothing
+        of the file is left.
+        """
+        path = checked_path(file.path)
+        directory = self._touch(path)
+        try:
+            return self._create(file, path.rpartition("/")[2], directory)
+        finally:
+            os.close(directory)
+
+    def replace(self, file: OutFile) -> Entry:
+        """Put a file in the place of another, or of none, at once."""
+        path = checked_path(file.path)
+        directory = self._touch(path)
+        temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
+        try:
+            entry = self._create(file, temporary, directory)
+            try:
+                os.rename(
+                    temporary,
+                    path.rpartition("/")[2],
+                    src_dir_fd=directory,
+                    dst_dir_fd=directory,
+                )
+            except OSError as error:
+                os.unlink(temporary, dir_fd=directory)
+                raise self._failed(path, error) from error
+            return entry
+        finally:
+            os.close(directory)
+
+    def _create(self, file: OutFile, name: str, directory: int) -> Entry:
+        digest, size = hashlib.sha256(), 0
+        chunks = (file.data,) if isinstance(file.data, bytes) else file.data
+        try:
+            descriptor = os.open(name, _NEW, 0o666, dir_fd=directory)
+        except OSError as error:
+            raise self._failed(file.path, error) from error
+        whole = False
+        try:
+            with os.fdopen(descriptor, "wb", buffering=0) as out:
+                for chunk in chunks:
+                    _write(out, chunk)
+                    digest.update(chunk)
+                    size += len(chunk)
+                os.fsync(out.fileno())
+            whole = True
+        except OSError as error:
+            raise self._failed(file.path, error) from error
+        finally:
+            if not whole:
+                os.unlink(name, dir_fd=directory)
+        return Entry(file.path, digest.hexdigest(), size)
+
+    def take(self, other: "Folder", path: str) -> None:
+        """Move a file here from another folder of the same file system, in place of an old one."""
+        source = other._walk(checked_path(path), make=False)
+        try:
+            directory = self._touch(path)
+            try:
+                name = path.rpartition("/")[2]
+                os.rename(name, name, src_dir_fd=source, dst_dir_fd=directory)
+            except OSError as error:
+                raise self._failed(path, error) from error
+            finally:
+                os.close(directory)
+        finally:
+            os.close(source)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens where there is none."""
+        try:
+            directory = self._walk(checked_path(path), make=False)
+        except FileNotFoundError:
+            return
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(path.rpartition("/")[2], dir_fd=directory)
+                self._touched.add(path.rpartition("/")[0])
+        except OSError as error:
+            raise self._failed(path, error) from error
+        finally:
+            os.close(directory)
+
+    def sync(self) -> None:
+        """Have every name that was made, moved or removed on disk."""
+        for parent in sorted(self._touched):
+            directory = self._walk(f"{parent}/." if parent else ".", make=False)
+            try:
+                os.fsync(directory)
+            except OSError as error:
+                raise self._failed(parent, error) from error
+            finally:
+                os.close(directory)
+        self._touched.clear()
+
+    def sync_self(self) -> None:
+        """Have the names in the directory itself on disk."""
+        self._touched.add("")
+        self.sync()
+
+    def _touch(self, path: str) -> int:
+        """Open the directory of a file that is about to be written, making it."""
+        directory = self._walk(path, make=True)
+        self._touched.add(path.rpartition("/")[0])
+        return directory
+
+    def _walk(self, path: str, *, make: bool) -> int:
+        """Open the directory that `path` stands in."""
+        *parts, _ = path.split("/")
+        directory = os.dup(self._descriptor)
+        try:
+            for position, part in enumerate(parts):
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=directory)
+                        self._touched.add("/".join(parts[:position]))
+                below = os.open(part, _DIRECTORY, dir_fd=directory)
+                os.close(directory)
+                directory = below
+        except FileNotFoundError:
+            os.close(directory)
+            raise
+        except OSError as error:
+            os.close(directory)
+            raise self._failed(path, error) from error
+        return directory
+
+    def _failed(self, path: str, error: OSError) -> ExportRefused:
+        return ExportRefused(
+            f"{self.path / path} cannot be written: {error.strerror}",
+            hint="what stood there before is intact; make room or name another directory",
+        )
+
+
+def _write(out: BinaryIO, chunk: bytes) -> None:
+    left = memoryview(chunk)
+    while left:
+        left = left[out.write(left) :]

@@ -1,0 +1,121 @@
+"""An export that follows a run: each task's record appears when the task ends.
+
+Until the run ends there is no manifest; with its end the whole export is written once more, for the
+prefix that holds the end.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from exporters import OutFile
+from exporters.details import LAYOUT, export_details
+from exporters.folder import Folder
+from exporters.identity import Identity
+from exporters.names import ERROR_MARK, detail_names
+from exporters.occupant import examine
+from exporters.record import has_record, record_file
+from exporters.retry_record import retry_file
+from exporters.run_files import PARAMS, params, run_info
+from exporters.write import write_tree
+from ledger.state import RunState, TaskState
+from ledger.view import Blobs
+
+# `run_info.json` holds all plans: it is written again only when the ledger has grown by a quarter,
+# so that all its writings together cost about five times the last one.
+_GROWTH: Final = 1.25
+_OVER: Final = frozenset({"done", "error", "cancelled"})
+
+
+class LiveExport:
+    """Keeps the `details` layout of one run up to date; call it with the state whenever it moved.
+
+    `home` is the run's own directory. One call writes what changed since the last one and costs
+    little more than that. A call while another exporter is at work does nothing, and the next one
+    makes up for it. Raises ExportRefused as `write_tree` does; the run need not end for that.
+    """
+
+    def __init__(self, target: Path, *, home: Path | None = None) -> None:
+        self._target = target
+        self._home = home
+        self._size = 0
+        self._run_info_size = 0
+        self._names: dict[str, str] = {}
+        self._waiting: dict[str, None] | None = None
+        self._written: set[str] = set()
+        self._retried: set[int] = set()
+
+    def __call__(self, state: RunState, blobs: Blobs) -> None:
+        """Bring the files up to this state; write the whole export once the run has finished."""
+        if state.created is None or state.size == self._size:
+            return
+        identity = Identity.of(state)
+        if state.finished is not None:
+            files = export_details(state, blobs)
+            write_tree(files, self._target, identity=identity, layout=LAYOUT, home=self._home)
+            self._size = state.size
+            return
+        if not self._written:
+            self._target.mkdir(parents=True, exist_ok=True)
+        with Folder.open(self._target.resolve()) as folder:
+            if not folder.try_lock():
+                return
+            if not self._written:
+                occupant = examine(folder, identity, LAYOUT, self._home)
+                occupant.obsolete(frozenset())
+            for file in self._changes(state, blobs, folder):
+                folder.replace(file)
+                self._written.add(file.path)
+            folder.sync()
+        self._size = state.size
+
+    def _changes(self, state: RunState, blobs: Blobs, folder: Folder) -> Iterator[OutFile]:
+        if PARAMS not in self._written:
+            yield params(state)
+        if self._waiting is None and state.benchmark is not None:
+            self._names = detail_names(state.tasks.values())
+            self._waiting = dict.fromkeys(state.tasks)
+        for task in self._moved(state):
+            yield from self._retries(task, state, blobs)
+            if has_record(task):
+                yield from self._record(task, state, blobs, folder)
+        is_due = state.size >= self._run_info_size * _GROWTH
+        if is_due and _is_past_reuse(state):
+            yield run_info(state, blobs, live=True)
+            self._run_info_size = state.size
+
+    def _moved(self, state: RunState) -> Iterator[TaskState]:
+        """Tasks that have attempts; those that are over are looked at for the last time."""
+        waiting = self._waiting or {}
+        begun = [state.tasks[task_id] for task_id in waiting]
+        for task in [task for task in begun if task.first is not None]:
+            yield task
+            if task.stage in _OVER:
+                del waiting[task.id]
+
+    def _retries(self, task: TaskState, state: RunState, blobs: Blobs) -> Iterator[OutFile]:
+        for attempt in task.attempts.values():
+            for seq in attempt.retries:
+                if seq not in self._retried:
+                    yield retry_file(task, attempt, seq, self._names[task.id], state, blobs)
+                    self._retried.add(seq)
+
+    def _record(
+        self, task: TaskState, state: RunState, blobs: Blobs, folder: Folder
+    ) -> Iterator[OutFile]:
+        """The record of a task that ended, unless errors would take the place of a result."""
+        name = self._names[task.id]
+        if task.has_error and folder.holds(f"details/{name}.json"):
+            return
+        yield record_file(task, name, state, blobs)
+        if not task.has_error:
+            folder.remove(f"details/{ERROR_MARK}{name}.json")
+
+
+def _is_past_reuse(state: RunState) -> bool:
+    """Whether nothing more is taken over: a `run_info.json` before that would hide the source."""
+    if state.benchmark is None:
+        return False
+    if state.frozen is None or state.frozen.mode == "none":
+        return True
+    return any(task.first is not None for task in state.tasks.values())

@@ -1,0 +1,90 @@
+"""What a file needs of a ledger: events by type, whole values, and which of them were erased."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ledger.errors import LedgerDamaged, RunNotFound
+from ledger.events import ErrorInfo, Event, PayloadErased
+from ledger.state import RunState
+from ledger.view import Blobs
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """An event whose body, or a large value of it, was erased by another event."""
+
+    seq: int
+    type: str
+    attempt: int | None
+    erased_by: int | None
+
+    def told(self) -> dict[str, object]:
+        """How an exported file names the gap."""
+        by = "a later event" if self.erased_by is None else f"event {self.erased_by}"
+        return {
+            "event": self.seq,
+            "type": self.type,
+            "attempt": self.attempt,
+            "reason": f"erased by {by}",
+        }
+
+
+class Reading:
+    """Reads the events of one file; `gaps` fills up with what was erased of them."""
+
+    def __init__(self, state: RunState, blobs: Blobs) -> None:
+        self.gaps: dict[int, Gap] = {}
+        self._state = state
+        self._blobs = blobs
+
+    def event(self, seq: int | None, kind: type[E]) -> E | None:
+        """The event at `seq`; None where there is none, or where its body was erased."""
+        if seq is None:
+            return None
+        event = self._blobs.event(seq).event
+        if event is None:
+            self.note(seq)
+            return None
+        assert isinstance(event, kind), f"event {seq} is {event.type}"  # the fold put it there
+        return event
+
+    def value(self, seq: int, value: object) -> object:
+        """The whole of a value of event `seq`; None where a piece of it was erased.
+
+        Raises LedgerDamaged where a piece is missing and nobody erased it.
+        """
+        try:
+            return self._blobs.resolve(value)
+        except RunNotFound as error:
+            if self._erased_by(seq) is None:
+                raise LedgerDamaged(f"event {seq}: {error.message}", seq=seq) from error
+            self.note(seq)
+            return None
+
+    def note(self, seq: int) -> None:
+        """Remember that event `seq` is a gap."""
+        recorded = self._blobs.event(seq)
+        self.gaps[seq] = Gap(seq, recorded.type, recorded.attempt, self._erased_by(seq))
+
+    def told(self) -> list[dict[str, object]]:
+        """All gaps in order, as an exported file names them."""
+        return [self.gaps[seq].told() for seq in sorted(self.gaps)]
+
+    def _erased_by(self, seq: int) -> int | None:
+        for erasure in self._state.erasures:
+            event = self._blobs.event(erasure).event
+            if isinstance(event, PayloadErased) and seq in event.sequence:
+                return erasure
+        return None
+
+
+def error_text(error: ErrorInfo) -> str:
+    """An error in one string: its code, and its message if it has one."""
+    return f"{error.code}: {error.message}" if error.message else error.code
+
+
+def error_fields(error: ErrorInfo) -> dict[str, object]:
+    """All that is known of an error, absent fields left out."""
+    return error.model_dump(exclude_none=True)

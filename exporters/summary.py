@@ -1,0 +1,207 @@
+"""`summary.md`: a run for people, every number with what it was counted over and what it left out.
+
+All of it is computed from the state; nothing is told that the ledger does not hold.
+"""
+
+from collections.abc import Iterator
+
+from exporters import OutFile
+from exporters.counts import (
+    COUNTS,
+    NO_METRICS,
+    UNCATEGORIZED,
+    MetricRow,
+    counts_by_category,
+    metric_rows,
+)
+from exporters.markdown import DASH, escape, number, table
+from ledger.state import Counts, RunState, Spend
+
+SUMMARY = "summary.md"
+_FILTERS = ("task_ids", "category", "limit")
+
+
+def summary(state: RunState) -> OutFile:
+    """The file; sections without content are left out."""
+    counts = state.counts()
+    sections = (_head(state, counts), _metrics(state), _categories(state), _cost(state))
+    lines = [*(line for section in sections for line in section), *_provenance(state, counts)]
+    return OutFile(SUMMARY, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def _head(state: RunState, counts: Counts) -> Iterator[str]:
+    benchmark = state.benchmark or _requested(state, "benchmark")
+    yield f"# {escape(benchmark.upper())} Evaluation Results"
+    yield ""
+    yield f"**Model:** {escape(_requested(state, 'model'))}  "
+    yield f"**Harness:** {escape(_requested(state, 'harness'))}  "
+    yield f"**Run:** {escape(state.run_id)}  "
+    yield f"**Status:** {state.status}  "
+    yield f"**Started:** {state.started_at or DASH}  "
+    yield f"**Finished:** {state.ended_at or DASH}  "
+    yield f"**Attempts per task:** {state.k}, strategy {escape(state.strategy)}  "
+    yield f"**Selection:** {_selection(state)}"
+    yield ""
+    for name in COUNTS:
+        title = "Files with errors" if name == "files_error" else name.capitalize()
+        yield f"**{title}:** {getattr(counts, name)}" + ("" if name == COUNTS[-1] else "  ")
+    if counts.missing:
+        yield ""
+        yield f"{counts.missing} of {counts.total} tasks have neither a verdict nor an error."
+
+
+def _requested(state: RunState, section: str) -> str:
+    given = state.request.get(section)
+    return str(given.get("id") or DASH) if isinstance(given, dict) else DASH
+
+
+def _selection(state: RunState) -> str:
+    given = state.request.get("benchmark")
+    params = given.get("params") if isinstance(given, dict) else None
+    wanted = params if isinstance(params, dict) else {}
+    used = [name for name in _FILTERS if wanted.get(name) is not None]
+    return ", ".join(f"{name} = {escape(str(wanted[name]))}" for name in used) or "all tasks"
+
+
+def _metrics(state: RunState) -> Iterator[str]:
+    yield ""
+    yield "## Metrics"
+    yield ""
+    rows = metric_rows(state)
+    if not rows:
+        yield f"None: {NO_METRICS}."
+        return
+    header = (
+        "Metric",
+        "Value",
+        "Of",
+        "Left out",
+        "95 % interval",
+        "Estimator",
+        "Policy for errors",
+    )
+    yield from table(header, (_metric(name, row) for name, row in rows.items()))
+
+
+def _metric(name: str, row: MetricRow) -> tuple[str, ...]:
+    left_out = [f"{n} {escape(reason)}" for reason, n in sorted(row.excluded.items()) if n]
+    value = number(row.value)
+    if row.value is None and row.reason is not None:
+        value = f"{DASH} ({escape(row.reason)})"
+    of = number(row.denominator)
+    if row.numerator is not None and row.denominator is not None:
+        of = f"{number(row.numerator)} / {of}"
+    interval = DASH
+    if row.interval is not None:
+        bounds = f"{number(row.interval.low)} to {number(row.interval.high)}"
+        interval = f"{bounds} ({escape(row.interval.name)})"
+    return (
+        escape(name),
+        value,
+        of,
+        ", ".join(left_out) or "0",
+        interval,
+        escape(row.estimator or DASH),
+        escape(row.policy or DASH),
+    )
+
+
+def _categories(state: RunState) -> Iterator[str]:
+    found = counts_by_category(state)
+    if set(found) <= {UNCATEGORIZED}:
+        return
+    yield ""
+    yield "## Categories"
+    yield ""
+    header = ("Category", *(name.capitalize() for name in COUNTS[:-1]), "Correct of judged")
+    # Whatever has no category stands last.
+    ordered = sorted(found.items(), key=lambda item: (item[0] == UNCATEGORIZED, item[0]))
+    yield from table(header, (_category(name, counts) for name, counts in ordered))
+
+
+def _category(name: str, counts: Counts) -> tuple[str, ...]:
+    judged = counts.correct + counts.incorrect
+    share = f"{counts.correct} / {judged} = {counts.correct / judged:.4f}" if judged else DASH
+    return (escape(name), *(str(getattr(counts, field)) for field in COUNTS[:-1]), share)
+
+
+def _cost(state: RunState) -> Iterator[str]:
+    counted, discarded, everything, reused = Spend(), Spend(), Spend(), Spend()
+    for _, attempt in state.attempts():
+        if attempt.copied:
+            reused.add(attempt.spend)
+            reused.add(attempt.discarded)
+        else:
+            counted.add(attempt.spend)
+            discarded.add(attempt.discarded)
+    everything.add(counted)
+    everything.add(discarded)
+    reused.add(everything)
+    yield ""
+    yield "## Cost and tokens"
+    yield ""
+    if not reused.calls:
+        yield "No model calls were recorded."
+        return
+    header = (
+        "Model calls",
+        "Calls",
+        "Failed",
+        "Lost",
+        "Input tokens",
+        "Output tokens",
+        "Of unknown usage",
+        "Cost USD",
+        "Of unknown cost",
+    )
+    rows = (
+        ("This run, counted tries", counted),
+        ("This run, discarded tries", discarded),
+        ("This run", everything),
+        ("With reuse", reused),
+    )
+    yield from table(header, (_spend(title, spend) for title, spend in rows))
+
+
+def _spend(title: str, spend: Spend) -> tuple[str, ...]:
+    known_usage = spend.calls > spend.unknown_usage or not spend.calls
+    known_cost = spend.calls > spend.unknown_cost or not spend.calls
+    return (
+        title,
+        str(spend.calls),
+        str(spend.failed_calls),
+        str(spend.lost_calls),
+        str(spend.input_tokens) if known_usage else DASH,
+        str(spend.output_tokens) if known_usage else DASH,
+        str(spend.unknown_usage),
+        f"{spend.cost_usd:.6f}" if known_cost else DASH,
+        str(spend.unknown_cost),
+    )
+
+
+def _provenance(state: RunState, counts: Counts) -> Iterator[str]:
+    yield ""
+    yield "## Where this comes from"
+    yield ""
+    yield f"- Retries: {counts.retries} discarded tries, each in `retry_details/`"
+    yield f"- Reused tasks: {counts.reused} of {counts.total}{_source(state)}"
+    if state.imported is not None:
+        told = f"{escape(state.imported.format)}, identity `{state.imported.identity}`"
+        yield f"- Imported from: {told}"
+    yield f"- Redactions: {state.redactions}"
+    yield f"- Ledger: `{state.ledger_id}`"
+    yield f"- Size: {state.size} events"
+    yield f"- Root: `{state.root.hex()}`"
+
+
+def _source(state: RunState) -> str:
+    origins = {
+        (task.origin.run_id, task.origin.ledger_id, task.origin.size, task.origin.root)
+        for task in state.tasks.values()
+        if task.origin is not None
+    }
+    told = (
+        f"run {escape(run_id)} (ledger `{ledger_id}`, {size} events, root `{root}`)"
+        for run_id, ledger_id, size, root in sorted(origins)
+    )
+    return "".join(f", from {source}" for source in told)

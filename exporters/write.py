@@ -1,0 +1,175 @@
+"""The one place where exports touch a disk.
+
+Every file is written into a staging directory first. Where nothing stands yet, that directory is
+renamed whole, so that a killed export leaves no file under its final name. Where an export of the
+same run stands, its files are replaced one by one, obsolete ones removed, and the manifest comes
+last: only a tree that matches its manifest is whole. Nothing below the target is reached through a
+link, and a full disk is met before anything was replaced.
+"""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from exporters import OutFile
+from exporters.folder import Entry, Folder
+from exporters.identity import Identity
+from exporters.manifest import MANIFEST, manifest_file
+from exporters.occupant import examine
+from exporters.paths import TEMPORARY
+from ledger.errors import ExportRefused
+
+_TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY})
+
+
+def write_tree(
+    files: Iterable[OutFile],
+    target: Path,
+    *,
+    identity: Identity,
+    layout: str,
+    home: Path | None = None,
+) -> list[Entry]:
+    """Write an export whole and return its files, the manifest among them.
+
+    `home` is the directory of the run itself, where an export may stand beside the ledger. Raises
+    ExportRefused, with nothing changed, for a target that holds anything but an export of this run
+    in this layout, for names that leave the target, and where the disk fails.
+    """
+    root = target.resolve()
+    if _is_vacant(root):
+        with _beside(root) as stage:
+            entries = _fill(stage, files, identity, layout)
+            if _moved_whole(stage, root):
+                return entries
+            with Folder.open(root) as folder, folder.locked():
+                _adopt(folder, stage, entries, identity, layout, home)
+            return entries
+    with Folder.open(root) as folder, folder.locked():
+        examine(folder, identity, layout, home)
+        folder.clear_temporaries()
+        with _inside(root) as stage:
+            entries = _fill(stage, files, identity, layout)
+            _adopt(folder, stage, entries, identity, layout, home)
+    return entries
+
+
+def _is_vacant(root: Path) -> bool:
+    """Whether the target can be made by renaming a directory that stands beside it."""
+    try:
+        if any(root.iterdir()):
+            return False
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise ExportRefused(f"{root} cannot be written to: {error.strerror}") from error
+    same_device = root.stat().st_dev == root.parent.stat().st_dev
+    return same_device and os.access(root.parent, os.W_OK)
+
+
+@contextmanager
+def _beside(root: Path) -> Iterator[Folder]:
+    """A staging directory next to a target that is not there, or empty; gone afterwards."""
+    try:
+        root.parent.mkdir(parents=True, exist_ok=True)
+        _clear_stale(root)
+        stage = _locked_stage(root)
+    except OSError as error:
+        raise ExportRefused(f"{root} cannot be made: {error.strerror}") from error
+    with stage:
+        try:
+            yield stage
+        finally:
+            # After a rename there is nothing at this path any more.
+            shutil.rmtree(stage.path, ignore_errors=True)
+
+
+def _locked_stage(root: Path) -> Folder:
+    while True:
+        path = root.parent / f"{_stage_prefix(root)}{secrets.token_hex(8)}"
+        path.mkdir()
+        stage = Folder.open(path)
+        # Whoever cleans up may have come between; then this is not the directory any more.
+        if stage.try_lock() and stage.is_current():
+            return stage
+        stage.close()
+
+
+def _stage_prefix(root: Path) -> str:
+    # Short whatever the target is called: a name has at most 255 bytes.
+    return f"{TEMPORARY}{re.sub(r'[^A-Za-z0-9._=-]+', '_', root.name)[:100]}-"
+
+
+def _clear_stale(root: Path) -> None:
+    """Remove staging directories of this target whose exporters are dead: their locks are free."""
+    pattern = re.compile(re.escape(_stage_prefix(root)) + "[0-9a-f]{16}")
+    for path in root.parent.iterdir():
+        if not pattern.fullmatch(path.name):
+            continue
+        with suppress(OSError, ExportRefused), Folder.open(path) as stale:
+            if stale.try_lock():
+                shutil.rmtree(stale.path, ignore_errors=True)
+
+
+@contextmanager
+def _inside(root: Path) -> Iterator[Folder]:
+    """A staging directory in a target that is locked; gone afterwards."""
+    path = root / f"{TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        path.mkdir()
+    except OSError as error:
+        raise ExportRefused(f"{root} cannot be written to: {error.strerror}") from error
+    try:
+        with Folder.open(path) as stage:
+            yield stage
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _fill(stage: Folder, files: Iterable[OutFile], identity: Identity, layout: str) -> list[Entry]:
+    entries = [stage.create(file) for file in files]
+    entries.append(stage.create(manifest_file(entries, identity, layout)))
+    stage.sync()
+    return entries
+
+
+def _moved_whole(stage: Folder, root: Path) -> bool:
+    """Rename the stage to the target; False where somebody else made it meanwhile."""
+    with suppress(FileNotFoundError):
+        stage.path.chmod(root.stat().st_mode & 0o7777)
+    try:
+        stage.path.rename(root)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return False
+        raise ExportRefused(f"{root} cannot be made: {error.strerror}") from error
+    with Folder.open(root.parent) as parent:
+        parent.sync_self()
+    return True
+
+
+def _adopt(
+    folder: Folder,
+    stage: Folder,
+    entries: list[Entry],
+    identity: Identity,
+    layout: str,
+    home: Path | None,
+) -> None:
+    """Replace the files of the export that stands there; the target is locked."""
+    occupant = examine(folder, identity, layout, home)
+    obsolete = occupant.obsolete(frozenset(entry.path for entry in entries))
+    for entry in entries:
+        if entry.path != MANIFEST:
+            folder.take(stage, entry.path)
+    for path in obsolete:
+        folder.remove(path)
+    folder.sync()
+    folder.take(stage, MANIFEST)
+    folder.sync()
