@@ -53,7 +53,7 @@ def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
 
 def label(category: str | None) -> str:
     """The name that stands for a category in results."""
-    return category or "__uncategorized__"
+    return "__uncategorized__" if category is None else category
 
 
 def measured(state: RunState) -> list[str]:
