@@ -238,15 +238,19 @@ def _call(
     match event:
         case ev.CallStarted():
             spend.calls += 1
+            spend.open_calls += 1
             attempt.calls.append(recorded.seq)
         case ev.CallFinished():
             if event.call_id in attempt.lost:
                 spend = attempt.lost.pop(event.call_id)
                 _unlose(spend)
                 state.late_calls += 1
+            else:
+                spend.open_calls -= 1
             spend.failed_calls += not event.success
             _usage(spend, event)
         case ev.CallLost():
+            spend.open_calls -= 1
             spend.lost_calls += 1
             spend.unknown_usage += 1
             spend.unknown_cost += 1

@@ -18,9 +18,13 @@ Bin = Literal["evaluated", "error", "skipped", "missing"]
 
 @dataclass(slots=True)
 class Spend:
-    """Model calls, their tokens and their cost in USD; what a provider did not say is counted."""
+    """Model calls, their tokens and their cost in USD; what a provider did not say is counted.
+
+    `open_calls` were started and neither finished nor lost: of an attempt that is open.
+    """
 
     calls: int = 0
+    open_calls: int = 0
     failed_calls: int = 0
     lost_calls: int = 0
     input_tokens: int = 0
@@ -32,6 +36,7 @@ class Spend:
     def add(self, other: "Spend") -> None:
         """Add `other` to this."""
         self.calls += other.calls
+        self.open_calls += other.open_calls
         self.failed_calls += other.failed_calls
         self.lost_calls += other.lost_calls
         self.input_tokens += other.input_tokens
