@@ -41,7 +41,7 @@ def attempt_record(attempt: AttemptState, reading: Reading) -> _Fields:
     metrics = attempt.measures | attempt.metrics
     beside["harness_metrics"] = {n: v for n, v in attempt.measures.items() if metrics[n] != v}
     truth = judged.get("ground_truth", given.get("ground_truth"))
-    if given.get("ground_truth") != truth:
+    if "ground_truth" in given and given["ground_truth"] != truth:
         beside["harness_ground_truth"] = given["ground_truth"]
     collected = _collected(attempt, reading)
     artifacts = given.get("artifacts", collected)

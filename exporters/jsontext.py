@@ -17,6 +17,7 @@ from ledger import canonical
 from ledger.canonical.escape import RESERVED
 
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 _CHUNK: Final = 64 * 1024
@@ -36,8 +37,8 @@ class Members:
 class JsonText:
     """The bytes of a document, in pieces of about 64 KiB, written while they are read.
 
-    Objects keep the order of their keys: whoever builds a document orders it. Raises ValueRefused
-    for a value that no ledger can hold.
+    Objects keep the order of their keys: whoever builds a document orders it, and what comes out
+    of a ledger is sorted. Raises ValueRefused for a value that no ledger can hold.
     """
 
     document: object
@@ -100,13 +101,13 @@ def _open(value: object) -> tuple[_Members, str] | None:
     """The members of a container and its brackets; None for a scalar."""
     match value:
         case dict():
-            return ((_label(key), item) for key, item in value.items()), "{}"
+            return ((_label(key), item) for key, item in _ordered(value)), "{}"
         case Members():
             return ((_label(key), item) for key, item in value.make()), "{}"
         case list() | tuple():
             return (("", item) for item in value), "[]"
         case str() if _PAIR.search(value):
-            return _open(_envelope(value))
+            return _envelope(value)
         case str() | None | bool():
             return None
         case int() if _LEAST_INT <= value <= _MOST_INT:
@@ -114,11 +115,18 @@ def _open(value: object) -> tuple[_Members, str] | None:
         case float() if math.isfinite(value):
             return None
         case _:
-            return _open(_envelope(value))
+            return _envelope(value)
 
 
-def _envelope(value: object) -> object:
-    return json.loads(canonical.encode(value))
+def _ordered(members: dict[str, object]) -> Iterable[tuple[str, object]]:
+    # A ledger sorts such keys by their escaped spelling, which is not the one written here.
+    return sorted(members.items()) if _SURROGATE.search("".join(members)) else members.items()
+
+
+def _envelope(value: object) -> tuple[_Members, str]:
+    """What the canonical form has for a value that JSON has no word for: one reserved key."""
+    envelope = json.loads(canonical.encode(value))
+    return ((f"{_quote(key)}: ", parts) for key, parts in envelope.items()), "{}"
 
 
 def _scalar(value: object) -> str:

@@ -18,6 +18,15 @@ from exporters.markdown import DASH, escape, number, table
 from ledger.state import Counts, RunState, Spend
 
 SUMMARY = "summary.md"
+_METRIC_COLUMNS = (
+    "Metric",
+    "Value",
+    "Numerator / denominator",
+    "Left out",
+    "95 % interval",
+    "Estimator",
+    "Policy for errors",
+)
 _FILTERS = ("task_ids", "category", "limit")
 
 
@@ -48,6 +57,10 @@ def _head(state: RunState, counts: Counts) -> Iterator[str]:
     if counts.missing:
         yield ""
         yield f"{counts.missing} of {counts.total} tasks have neither a verdict nor an error."
+    never_ended = sum(attempt.finished is None for _, attempt in state.attempts())
+    if never_ended:
+        yield ""
+        yield f"{never_ended} of {counts.attempts} attempts never ended."
 
 
 def _requested(state: RunState, section: str) -> str:
@@ -148,6 +161,7 @@ def _cost(state: RunState) -> Iterator[str]:
         "Calls",
         "Failed",
         "Lost",
+        "Never ended",
         "Input tokens",
         "Output tokens",
         "Of unknown usage",
@@ -164,18 +178,22 @@ def _cost(state: RunState) -> Iterator[str]:
 
 
 def _spend(title: str, spend: Spend) -> tuple[str, ...]:
-    known_usage = spend.calls > spend.unknown_usage or not spend.calls
-    known_cost = spend.calls > spend.unknown_cost or not spend.calls
+    # What a call costs that never ended nobody knows; an empty sum is known to be 0.
+    no_usage = spend.unknown_usage + spend.open_calls
+    no_cost = spend.unknown_cost + spend.open_calls
+    known_usage = spend.calls > no_usage or not spend.calls
+    known_cost = spend.calls > no_cost or not spend.calls
     return (
         title,
         str(spend.calls),
         str(spend.failed_calls),
         str(spend.lost_calls),
+        str(spend.open_calls),
         str(spend.input_tokens) if known_usage else DASH,
         str(spend.output_tokens) if known_usage else DASH,
-        str(spend.unknown_usage),
+        str(no_usage),
         f"{spend.cost_usd:.6f}" if known_cost else DASH,
-        str(spend.unknown_cost),
+        str(no_cost),
     )
 
 

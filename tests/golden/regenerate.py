@@ -1,0 +1,29 @@
+"""Write the golden trees anew: `python -m tests.golden.regenerate`. Read every difference then."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from exporters.details import LAYOUT, export_details
+from exporters.identity import Identity
+from exporters.write import write_tree
+from ledger.fold import fold
+from ledger.view import LedgerView
+from tests.golden.runs import RUNS
+
+TREES = Path(__file__).parent / "details"
+
+
+def main() -> None:
+    for name, build in RUNS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            build(Path(scratch))
+            with LedgerView.open(Path(scratch)) as view:
+                state = fold(view.events())
+                shutil.rmtree(TREES / name, ignore_errors=True)
+                files = export_details(state, view)
+                write_tree(files, TREES / name, identity=Identity.of(state), layout=LAYOUT)
+
+
+if __name__ == "__main__":
+    main()
