@@ -132,6 +132,7 @@ def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
             task.stage = "running"
         case ev.TaskFinished():
             task.stage = "error" if event.error else "done"
+            task.stopped_early = event.reason == "stopped_early"
             task.finished_address = recorded.address
         case ev.TaskCancelled():
             task.stage = "cancelled"

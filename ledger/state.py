@@ -123,7 +123,10 @@ class AttemptState:
 
 @dataclass(slots=True)
 class TaskState:
-    """One selected task and its attempts by number."""
+    """One selected task and its attempts by number.
+
+    `stopped_early`: its later attempts were not made since one was correct.
+    """
 
     id: str
     index: int
@@ -131,6 +134,7 @@ class TaskState:
     checksum: str | None
     metadata: dict[str, Any]
     stage: TaskStage = "pending"
+    stopped_early: bool = False
     attempts: dict[int, AttemptState] = field(default_factory=dict)
     origin: Origin | None = None
     first: int | None = None
