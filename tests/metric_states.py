@@ -27,21 +27,13 @@ def answered(correct: bool, answer: str | None) -> AttemptState:
     return judged(correct, answer=digest)
 
 
-def task(
-    task_id: str, attempts: Sequence[AttemptState], *, category: str | None = None
-) -> TaskState:
+def task(task_id: str, attempts: Sequence[AttemptState], **fields: object) -> TaskState:
     """A task whose attempts are numbered as they stand."""
     for number, attempt in enumerate(attempts, 1):
         attempt.number = number
-    return TaskState(
-        id=task_id,
-        index=0,
-        category=category,
-        checksum=None,
-        metadata={},
-        stage="done",
-        attempts={attempt.number: attempt for attempt in attempts},
-    )
+    numbered = {attempt.number: attempt for attempt in attempts}
+    plain = {"category": None, "checksum": None, "metadata": {}, "stage": "done"}
+    return TaskState(**{"id": task_id, "index": 0, **plain, "attempts": numbered, **fields})
 
 
 def run(*tasks: TaskState, k: int = 1, strategy: str = "all") -> RunState:

@@ -85,21 +85,21 @@ def series_counts(state: RunState, use: ReducerUse) -> dict[str, int]:
     total = evaluated + unavailable + invalidated; `error` is counted apart and overlaps: tasks
     with an attempt that ended in an error, that was never made, or that invalidated the task.
     """
-    stopping, k = state.strategy == "stop_on_correct", use.k or 1
+    k = use.k or 1
     reducer = next(r for r in (NATIVE, AVG, PASS) if r.name == use.name)
     counts = dict.fromkeys(("total", "evaluated", "error", "unavailable", "invalidated"), 0)
     for task in observe(state, use.metric):
-        given = estimate(reducer, task.attempts, k=k, policy=use.policy, stopping=stopping)
+        given = estimate(reducer, task, k=k, policy=use.policy)
         counts["total"] += 1
         counts["evaluated"] += given.value is not None
         counts["invalidated"] += given.reason == reasons.INVALIDATED
-        counts["error"] += _has_error(task, k, stopping)
+        counts["error"] += _has_error(task, k)
     counts["unavailable"] = counts["total"] - counts["evaluated"] - counts["invalidated"]
     return counts
 
 
-def _has_error(task: TaskObservations, k: int, stopping: bool) -> bool:
-    stopped = stopping and bool(task.attempts) and bool(task.attempts[-1].value)
+def _has_error(task: TaskObservations, k: int) -> bool:
+    stopped = task.stopping and bool(task.attempts) and bool(task.attempts[-1].value)
     return task.has_error or (len(task.attempts) < k and not stopped)
 
 

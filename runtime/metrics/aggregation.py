@@ -161,7 +161,6 @@ def _summarise(estimates: Sequence[Estimate]) -> _Summary:
 
 
 def _columns(state: RunState, uses: Sequence[ReducerUse], policy: str) -> list[_Column]:
-    stopping = state.strategy == "stop_on_correct"
     seen = {metric: observe(state, metric) for metric in {use.metric for use in uses}}
     columns = []
     for name, use in zip(names(uses, policy=policy), uses, strict=True):
@@ -171,12 +170,9 @@ def _columns(state: RunState, uses: Sequence[ReducerUse], policy: str) -> list[_
             _Column(
                 name=name,
                 use=use,
-                estimator=estimator(reducer, k=use.k, stopping=stopping),
+                estimator=estimator(reducer, k=use.k, stopping={t.stopping for t in tasks}),
                 tasks=tasks,
-                estimates=[
-                    estimate(reducer, task.attempts, k=use.k, policy=use.policy, stopping=stopping)
-                    for task in tasks
-                ],
+                estimates=[estimate(reducer, task, k=use.k, policy=use.policy) for task in tasks],
                 truth=all(a.value in (None, 0, 1) for task in tasks for a in task.attempts),
             )
         )

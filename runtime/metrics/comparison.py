@@ -56,14 +56,16 @@ def compare_run(
 ) -> None:
     """Compare every field of a run's own result with the one that was replayed.
 
-    Set aside are the metrics that `comparison.not_compared` names already, what erased bodies
-    took away, and, without the benchmark's plug-in, names that only it can have added.
+    Set aside are the metrics that `comparison.not_compared` names already, those that need an
+    erased answer, and, without the benchmark's plug-in, names that only it can have added. An
+    erased verdict changes the counts and every metric, so that nothing is left to compare.
     """
     aside = comparison.not_compared
+    if verdict_erased:
+        aside |= dict.fromkeys(event.metrics, ERASED)
+        return
     unavailable = replayed.extra.get("unavailable", {})
     aside |= {name: ERASED for name, reason in unavailable.items() if reason == ERASED}
-    if verdict_erased:
-        aside |= {EVALUATED_TASKS: ERASED, "counts": ERASED}
     if not with_benchmark:
         known = {*replayed.metrics, *replayed.details, *unavailable}
         told = {*event.metrics, *event.details} - known - set(aside)

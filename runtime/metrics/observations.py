@@ -26,10 +26,15 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class TaskObservations:
-    """One task, its attempts in the order of their numbers."""
+    """One task, its attempts in the order of their numbers.
+
+    `stopping`: attempts ended with the first correct one, as the run's strategy has it, or as
+    that of the run had it that the task is reused from.
+    """
 
     category: str
     attempts: tuple[Observation, ...]
+    stopping: bool = False
     has_error: bool = False
 
 
@@ -41,10 +46,12 @@ def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
     attempt are one attempt: the first, in task order and by number, counts.
     """
     seen: set[bytes] = set()
+    stopping = state.strategy == "stop_on_correct"
     return tuple(
         TaskObservations(
             category=label(task.category),
             attempts=tuple(_observe(attempt, metric, seen) for attempt in _in_order(task)),
+            stopping=stopping or task.stopped_early,
             has_error=task.has_error,
         )
         for task in state.tasks.values()

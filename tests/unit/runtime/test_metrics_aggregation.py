@@ -262,6 +262,18 @@ def test_under_unavailable_an_error_after_the_j_th_attempt_does_no_harm() -> Non
     assert detail(state, "pass@2", "unavailable")["excluded"] == {"run_error": 2}
 
 
+def test_a_reused_task_that_stopped_early_keeps_its_own_estimator() -> None:
+    # Reused from a run that stopped at the first success, into one that makes all attempts.
+    reused = task("r", [judged(False), judged(True)], stopped_early=True)
+    state = run(reused, task("n", [judged(v) for v in (True, False, False)]), k=3)
+    result, _ = aggregate(state)
+    passes = {j: result.metrics[f"correct.pass@{j}"] for j in (1, 2, 3)}
+    assert passes == {1: (0 + 1 / 3) / 2, 2: (1 + 2 / 3) / 2, 3: 1.0}
+    assert result.details["correct.pass@2"]["estimator"] == "unbiased, first_success"
+    # Its third attempt was never made; without the task the mean would be of other tasks.
+    assert result.extra["unavailable"]["correct.avg@3"] == "stopped_early"
+
+
 # -- intervals ------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runtime.metrics import reducers
 from runtime.metrics.estimates import estimate
-from runtime.metrics.observations import Observation
+from runtime.metrics.observations import Observation, TaskObservations
 from runtime.metrics.policies import Sample
 from runtime.metrics.reducers import Estimate, Reducer
 
@@ -39,8 +39,8 @@ def reduced(
         Observation(None, "run_error") if value is None else Observation(value, None)
         for value in values
     ]
-    defaults = {"policy": "exclude", "stopping": False}
-    return estimate(reducer, seen, k=k, **{**defaults, **rules})
+    task = TaskObservations("c", tuple(seen), stopping=bool(rules.pop("stopping", False)))
+    return estimate(reducer, task, k=k, **{"policy": "exclude", **rules})
 
 
 @pytest.mark.parametrize("n", range(1, 8))
@@ -157,8 +157,8 @@ def test_majority_has_no_value_where_success_leaves_no_answer() -> None:
 
 
 def test_majority_is_unavailable_where_an_answer_was_erased() -> None:
-    seen = [Observation(True, None, answer_erased=True), Observation(False, None, answer=b"a")]
-    given_ = estimate(reducers.MAJORITY, seen, k=2, policy="exclude", stopping=False)
+    seen = (Observation(True, None, answer_erased=True), Observation(False, None, answer=b"a"))
+    given_ = estimate(reducers.MAJORITY, TaskObservations("c", seen), k=2, policy="exclude")
     assert given_.reason == "erased"
 
 
