@@ -1,0 +1,120 @@
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ledger.errors import LedgerLocked
+from ledger.lock import WriterLock, holder, lock_path
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from ledger.lock import WriterLock
+lock = WriterLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+def hold_in_another_process(ledger: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(ledger)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_the_lock_stands_beside_the_ledger(ledger: Path) -> None:
+    lock = WriterLock(ledger)
+    assert lock_path(ledger) == ledger.with_name("ledger.lock")
+    assert lock_path(ledger).exists()
+    lock.release()
+    assert lock_path(ledger).exists()
+
+
+def test_a_second_writer_in_this_process_is_refused_and_told_who_holds_it(ledger: Path) -> None:
+    lock = WriterLock(ledger)
+    with pytest.raises(LedgerLocked, match=f"process {os.getpid()}, started ") as refused:
+        WriterLock(ledger, wait=0)
+    assert refused.value.holder.startswith(f"process {os.getpid()}")
+    lock.release()
+    WriterLock(ledger, wait=0).release()
+
+
+def test_a_second_writer_in_another_process_is_refused_until_the_first_is_dead(
+    ledger: Path,
+) -> None:
+    process = hold_in_another_process(ledger)
+    try:
+        assert (holder(ledger) or "").startswith(f"process {process.pid}, started 20")
+        with pytest.raises(LedgerLocked, match=f"process {process.pid}"):
+            WriterLock(ledger, wait=0)
+    finally:
+        end(process)
+    assert holder(ledger) is None
+    lock = WriterLock(ledger, wait=0)
+    assert (holder(ledger) or "").startswith(f"process {os.getpid()}")
+    lock.release()
+
+
+def test_a_writer_waits_for_the_lock_as_long_as_it_is_told(ledger: Path) -> None:
+    lock = WriterLock(ledger)
+    releaser = threading.Timer(0.05, lock.release)
+    releaser.start()
+    WriterLock(ledger, wait=30).release()
+    releaser.join()
+
+
+def test_nobody_holds_a_lock_that_was_never_taken(ledger: Path) -> None:
+    assert holder(ledger) is None
+    assert not lock_path(ledger).exists()
+
+
+def test_asking_who_holds_it_never_makes_a_writer_give_up(ledger: Path) -> None:
+    WriterLock(ledger).release()
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            holder(ledger)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for _ in range(50):
+            WriterLock(ledger).release()
+    finally:
+        stop.set()
+        asking.join()
+
+
+def test_a_released_lock_can_be_released_again(ledger: Path) -> None:
+    lock = WriterLock(ledger)
+    lock.release()
+    lock.release()
+
+
+def test_a_child_process_does_not_inherit_the_lock(ledger: Path) -> None:
+    lock = WriterLock(ledger)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
+    )
+    lock.release()
+    try:
+        WriterLock(ledger, wait=0).release()
+    finally:
+        child.communicate(b"\n")

@@ -1,0 +1,60 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from ledger import note, sidefile
+from ledger.errors import LedgerDamaged, ProofInvalid
+
+CHECKPOINT = note.Checkpoint(note.unsigned_origin(bytes(16)), 7, hashlib.sha256(b"x").digest())
+SIGNED = note.format_note(
+    note.SignedNote(CHECKPOINT.text, (note.Signature("key", b"abcd", b"signature"),))
+)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+def test_the_unsigned_checkpoint_has_a_name_that_says_so(ledger: Path) -> None:
+    sidefile.write(ledger, CHECKPOINT.text, signed=False)
+    assert [p.name for p in ledger.parent.iterdir()] == ["ledger.checkpoint.unsigned"]
+    (found,) = sidefile.read(ledger)
+    assert (found.checkpoint, found.data) == (CHECKPOINT, CHECKPOINT.text)
+
+
+def test_the_signed_checkpoint_is_the_note(ledger: Path) -> None:
+    sidefile.write(ledger, SIGNED, signed=True)
+    assert (ledger.parent / "ledger.checkpoint").read_bytes() == SIGNED
+    (found,) = sidefile.read(ledger)
+    assert found.checkpoint == CHECKPOINT
+
+
+def test_a_new_checkpoint_replaces_the_old_one_whole(ledger: Path) -> None:
+    sidefile.write(ledger, CHECKPOINT.text, signed=False)
+    longer = note.Checkpoint(CHECKPOINT.origin, 10**9, CHECKPOINT.root)
+    sidefile.write(ledger, longer.text, signed=False)
+    assert [f.checkpoint.size for f in sidefile.read(ledger)] == [10**9]
+    assert len(list(ledger.parent.iterdir())) == 1
+
+
+def test_without_a_side_file_there_is_nothing_to_compare(ledger: Path) -> None:
+    assert sidefile.read(ledger) == []
+
+
+def test_both_kinds_are_read(ledger: Path) -> None:
+    sidefile.write(ledger, CHECKPOINT.text, signed=False)
+    sidefile.write(ledger, SIGNED, signed=True)
+    assert len(sidefile.read(ledger)) == 2
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", CHECKPOINT.text[:-1], CHECKPOINT.text + b"\n", SIGNED[:-2], b"a\n" * 10**6]
+)
+def test_a_side_file_that_is_no_checkpoint_is_damage_and_named(ledger: Path, data: bytes) -> None:
+    (ledger.parent / "ledger.checkpoint.unsigned").write_bytes(data)
+    with pytest.raises(LedgerDamaged, match=r"ledger\.checkpoint\.unsigned"):
+        sidefile.read(ledger)
+    with pytest.raises(ProofInvalid):
+        sidefile.parse(data)
