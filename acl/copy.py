@@ -17,9 +17,8 @@ def copy(
     json: Json = False,
 ) -> None:
     """Make one self-contained file of a ledger, whether it is being written or not."""
-    from ledger.copying import copy_ledger
-
     from ledger import LedgerView
+    from ledger.copying import copy_ledger
 
     copied = copy_ledger(run, dest)
     with LedgerView.open(copied) as view:

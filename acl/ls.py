@@ -40,9 +40,8 @@ def ls(
 
 
 def _rows(results_dir: Path) -> Iterator[dict[str, Any]]:
-    from ledger.paths import LEDGER_NAME
-
     from ledger.errors import AclError, IntegrityError
+    from ledger.opening import LEDGER_NAME
 
     for path in sorted(results_dir.rglob(LEDGER_NAME)):
         try:

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from ledger.view import Recorded
-
 from ledger import canonical
+from ledger.view import Recorded
 
 
 def plain(value: Any) -> Any:

@@ -92,7 +92,6 @@ def _spend(spend: Any) -> str:
 
 def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
     from exporters.details import build_detail_record
-
     from ledger.errors import RunNotFound
 
     if task_id not in state.tasks:

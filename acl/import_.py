@@ -1,0 +1,81 @@
+"""`acl import PATH`: a result directory of another tool becomes a sealed ledger."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acl.output import Json, document, line
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command("import")
+def import_(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="What the other tool wrote.")],
+    layout: Annotated[
+        str | None,
+        typer.Option("-f", "--format", metavar="FORMAT", help="Its format (default: found out)."),
+    ] = None,
+    results_dir: Annotated[Path, typer.Option(metavar="DIR")] = Path("results"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+    keep_originals: Annotated[
+        bool,
+        typer.Option("--keep-originals", help="Store the files as they are, secrets included."),
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Import everything that PATH holds but secrets, or name what has no place; exit 1 if so.
+
+    Importing the same again shows the run that is there.
+    """
+    from runtime.importers.door import import_path
+
+    report = import_path(
+        path,
+        results_dir=results_dir,
+        create=_new_ledger,
+        format=layout,
+        dry_run=dry_run,
+        keep_originals=keep_originals,
+        command=tuple(sys.argv[1:]),
+    )
+    if json:
+        document(
+            {
+                "run_id": report.run_id,
+                "path": str(report.path),
+                "format": report.format,
+                "in": report.records_in,
+                "out": report.records_out,
+                "unplaced": [
+                    {"source": one.source, "reason": one.reason} for one in report.unplaced
+                ],
+                "already": report.already,
+                "dry_run": dry_run,
+            }
+        )
+    else:
+        _print(report, dry_run=dry_run)
+    return 1 if report.damaged else 0
+
+
+def _new_ledger(directory: Path) -> Any:
+    import os
+
+    from ledger.store import Ledger
+    from runtime.recorder import Recorder
+    from runtime.redact import Redactor
+
+    return Recorder(Ledger.create(directory), Redactor(os.environ))
+
+
+def _print(report: Any, *, dry_run: bool) -> None:
+    verb = "already imported as" if report.already else "would become" if dry_run else "imported as"
+    line(f"{report.format}: {verb} run {report.run_id} in {report.path}")
+    line(f"records: {report.records_in} in, {report.records_out} out")
+    for one in report.unplaced:
+        line(f"not placed: {one.source}: {one.reason}")
