@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ledger.events import ReducerUse
@@ -112,7 +112,7 @@ class _Summary:
     binary: bool
     excluded: Counter[str]
     reason: str | None
-    extra: Detail = field(default_factory=dict)
+    reference: Detail
 
     def plain(self) -> Detail:
         value = mean(self.values) if self.reason is None else None
@@ -122,7 +122,7 @@ class _Summary:
             "denominator": len(self.values),
             "excluded": dict(sorted(self.excluded.items())),
             **({} if self.reason is None else {"reason": self.reason}),
-            **self.extra,
+            **self.reference,
         }
 
     def interval(self, truth: bool) -> Detail | None:
@@ -150,14 +150,14 @@ def _summarise(estimates: Sequence[Estimate]) -> _Summary:
     values = [e.value for e in given if e.value is not None]
     ends = [reason for reason in excluded if reason in reasons.ENDS_THE_METRIC]
     reason = None
-    extra: Detail = {}
+    reference: Detail = {}
     if ends:
         reason = reasons.gravest(ends)
         if reason == reasons.INVALIDATED:
-            extra["reference_value"] = mean(values) if values else None
+            reference["reference_value"] = mean(values) if values else None
     elif not values:
         reason = reasons.commonest(excluded)
-    return _Summary(values, all(e.binary for e in given), excluded, reason, extra)
+    return _Summary(values, all(e.binary for e in given), excluded, reason, reference)
 
 
 def _columns(state: RunState, uses: Sequence[ReducerUse], policy: str) -> list[_Column]:

@@ -21,7 +21,7 @@ def estimate(reducer: Reducer, task: TaskObservations, *, k: int | None, policy:
         return Estimate(reason=reasons.STOPPED_EARLY)
     window = k if task.stopping or reducer.first_k else None
     sample = (exclude if reducer.handles_gaps else policy_named(policy))(task.attempts, window)
-    if sample.veto is not None and not reducer.handles_gaps:
+    if sample.veto is not None:
         return Estimate(reason=sample.veto)
     if gaps := [gap for gap in sample.gaps if gap in reasons.ENDS_THE_METRIC]:
         return Estimate(reason=reasons.gravest(gaps))
@@ -36,7 +36,8 @@ def estimate(reducer: Reducer, task: TaskObservations, *, k: int | None, policy:
 
 def estimator(reducer: Reducer, *, k: int | None, stopping: Collection[bool]) -> str:
     """The name of what `estimate` uses for tasks that are `stopping`, that are not, or for both."""
-    if k is None or reducer.handles_gaps or True not in stopping:
+    special = k == 1 or (k is not None and reducer.stopped is not None)
+    if not special or reducer.handles_gaps or True not in stopping:
         return reducer.estimator
     stopped = "first_attempt" if k == 1 else "first_success"
     return f"{reducer.estimator}, {stopped}" if False in stopping else stopped

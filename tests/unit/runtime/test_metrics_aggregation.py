@@ -244,6 +244,7 @@ def test_runs_that_stop_early_name_estimator_and_reason() -> None:
         assert result.metrics[f"correct.pass@{j}"] == pytest.approx(value)
     assert result.details["correct.pass@1"]["estimator"] == "first_attempt"
     assert result.details["correct.pass@3"]["estimator"] == "first_success"
+    assert result.details["correct.avg@3"]["estimator"] == "mean"
     unavailable = result.extra["unavailable"]
     assert unavailable == {"correct.avg@3": "stopped_early", "correct.pass^3": "stopped_early"}
     assert result.metrics["correct.accuracy"] == pytest.approx(2 / 3)
