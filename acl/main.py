@@ -89,10 +89,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status; the process edge of the program."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
-    sys.exit(_call([a for a in arguments if a != "--debug"], debug=debug))
+    sys.exit(call([a for a in arguments if a != "--debug"], debug=debug))
 
 
-def _call(arguments: list[str], *, debug: bool) -> int:
+def call(arguments: list[str], *, debug: bool = False) -> int:
+    """Run one command line and return its exit status; errors become one line on stderr."""
     try:
         status = typer.main.get_command(app)(arguments, prog_name="acl", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):

@@ -1,0 +1,60 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from acl.main import COMMANDS
+from tests.cli.conftest import Acl
+
+
+def test_version_is_told(acl: Acl) -> None:
+    from ledger.version import __version__
+
+    assert acl("--version").out == f"acl {__version__}\n"
+
+
+def test_help_names_every_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "acl", "--help"], capture_output=True, text=True, check=True
+    )
+    for name in COMMANDS:
+        assert f" {name} " in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(acl: Acl, name: str) -> None:
+    said = acl(name, "--help")
+    assert said.status == 0
+    assert "Usage" in said.out
+
+
+@pytest.mark.parametrize("arguments", [("nope",), ("verify",), ("log", "x", "--since", "-1")])
+def test_wrong_use_is_one_line_and_exits_2(acl: Acl, arguments: tuple[str, ...]) -> None:
+    said = acl(*arguments)
+    assert said.status == 2
+    assert said.err.startswith("acl: ")
+    assert said.err.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_is_no_failure(sealed: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m acl log {sealed} | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "run.created" in done.stdout
+    assert done.stderr == ""
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "acl", "--debug", "verify", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr

@@ -1,0 +1,172 @@
+"""show, ls, log, copy, seal, replay, export on small ledgers."""
+
+from pathlib import Path
+
+import pytest
+
+from ledger.store import Ledger
+from tests import events_of as say
+from tests.cli.conftest import Acl, flip_a_stored_byte, write_run
+
+
+def test_show_gives_a_run_at_a_glance(acl: Acl, sealed: Path) -> None:
+    document = acl("show", sealed, "--json").document()
+    assert (document["run_id"], document["status"]) == ("r1", "completed")
+    assert document["counts"]["total"] == 3
+    assert document["counts"]["retries"] == 1
+    text = acl("show", sealed)
+    assert "total 3" in text.out
+    assert document["root"] in text.out
+
+
+def test_show_gives_one_task_with_attempts_retries_and_verdicts(acl: Acl, sealed: Path) -> None:
+    text = acl("show", sealed, "wrong").out
+    assert "provider_overloaded: try later" in text
+    assert "41 is not 42" in text
+    record = acl("show", sealed, "wrong", "--json").document()
+    assert record["attempts"]["1"]["final_answer"] == "41"
+    assert record["retry_count"] == 1
+
+
+def test_show_of_an_unknown_task_is_refused_by_name(acl: Acl, sealed: Path) -> None:
+    said = acl("show", sealed, "nope")
+    assert said.status == 2
+    assert "'nope'" in said.err
+
+
+def test_ls_lists_good_runs_beside_a_damaged_one(acl: Acl, sealed: Path, killed: Path) -> None:
+    bad = write_run(sealed.parent / "r3")
+    flip_a_stored_byte(bad / "ledger.sqlite")
+    said = acl("ls", "--json")
+    rows = {Path(row["path"]).name: row for row in said.lines()}
+    assert rows["r1"]["status"] == "completed"
+    assert rows["r2"]["status"] == "interrupted"
+    assert rows["r3"]["status"] == "damaged"
+    assert said.status == 4
+    assert "r3" in acl("ls").err
+
+
+def test_ls_of_nothing_says_so(acl: Acl, tmp_path: Path) -> None:
+    assert acl("ls", tmp_path / "none").status == 2
+    (tmp_path / "empty").mkdir()
+    said = acl("ls", tmp_path / "empty")
+    assert (said.status, said.out) == (0, "")
+
+
+def test_a_run_that_is_being_written_is_running(acl: Acl, tmp_path: Path) -> None:
+    directory = tmp_path / "results" / "live"
+    directory.mkdir(parents=True)
+    with Ledger.create(directory) as ledger:
+        ledger.append(*say.opening("t"))
+        assert acl("show", directory, "--json").document()["status"] == "running"
+    assert acl("show", directory, "--json").document()["status"] == "interrupted"
+
+
+def test_log_lists_events_in_order(acl: Acl, sealed: Path) -> None:
+    lines = acl("log", sealed, "--json").lines()
+    assert [line["seq"] for line in lines] == list(range(len(lines)))
+    assert set(lines[0]) == {"seq", "at", "type", "task", "attempt", "event"}
+    assert lines[0]["type"] == "run.created"
+    only = acl("log", sealed, "--task", "broken", "--json").lines()
+    assert {line["task"] for line in only} == {"broken"}
+    assert acl("log", sealed, "--since", 5, "--json").lines() == lines[5:]
+    assert len(acl("log", sealed).out.splitlines()) == len(lines)
+
+
+def test_log_shows_control_characters_of_a_task_id_escaped(acl: Acl, tmp_path: Path) -> None:
+    directory = tmp_path / "odd"
+    directory.mkdir()
+    task = "a\x1b[31m\u2028\ud800"
+    with Ledger.create(directory) as ledger:
+        ledger.append(*say.opening(task), *say.whole_task(task, say.attempt(task)))
+    said = acl("log", directory)
+    assert said.status == 0
+    assert "\x1b" not in said.out
+    assert r"a\x1b[31m\u2028\ud800" in said.out
+    assert acl("log", directory, "--json").status == 0
+    assert acl("show", directory, task).status == 0
+
+
+def test_copy_makes_one_file_that_verifies(acl: Acl, killed: Path, tmp_path: Path) -> None:
+    said = acl("copy", killed, tmp_path / "one.sqlite", "--json")
+    assert said.status == 0
+    verdict = acl("verify", tmp_path / "one.sqlite", "--json").document()
+    assert verdict["ok"]
+    assert verdict["root"] == said.document()["root"]
+
+
+def test_copy_replaces_nothing(acl: Acl, sealed: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.sqlite").write_text("precious")
+    assert acl("copy", sealed, tmp_path / "one.sqlite").status == 2
+    assert (tmp_path / "one.sqlite").read_text() == "precious"
+
+
+def test_seal_closes_an_interrupted_run(acl: Acl, killed: Path) -> None:
+    assert acl("seal", killed).status == 0
+    document = acl("show", killed, "--json").document()
+    assert document["status"] == "interrupted"
+    assert document["sealed_size"] == document["size"]
+
+
+def test_a_running_ledger_is_not_sealed_by_somebody_else(acl: Acl, tmp_path: Path) -> None:
+    directory = tmp_path / "live"
+    directory.mkdir()
+    with Ledger.create(directory) as ledger:
+        ledger.append(say.created())
+        said = acl("seal", directory)
+    assert said.status == 2
+    assert "being written" in said.err
+
+
+def test_replay_without_recorded_metrics_computes_them(acl: Acl, killed: Path) -> None:
+    said = acl("replay", killed, "--json")
+    document = said.document()
+    assert said.status == 0
+    assert document["equal"] is None
+    assert document["metrics"]["metrics"]["correct.accuracy"] == pytest.approx(1 / 3)
+    assert document["metrics"]["counts"] == {
+        "total": 3,
+        "evaluated": 2,
+        "error": 1,
+        "missing": 0,
+        "skipped": 0,
+    }
+
+
+def test_replay_as_of_an_event_knows_only_what_came_before(acl: Acl, sealed: Path) -> None:
+    document = acl("replay", sealed, "--at", 7, "--json").document()
+    assert document["metrics"]["counts"]["evaluated"] == 1
+    assert acl("replay", sealed, "--at", 10_000).status == 2
+
+
+def test_replay_adds_a_reducer_after_the_fact(acl: Acl, sealed: Path) -> None:
+    assert "correct.majority@1" in acl("replay", sealed, "--reducer", "majority@1").out
+    assert acl("replay", sealed, "--reducer", "nonsense@1").status == 2
+
+
+def test_export_refuses_a_directory_that_holds_something_else(
+    acl: Acl, sealed: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("x")
+    said = acl("export", sealed, tmp_path / "out")
+    assert said.status == 5
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+def test_export_of_an_unknown_layout_names_the_known_ones(acl: Acl, sealed: Path) -> None:
+    said = acl("export", sealed, "out", "-f", "nope")
+    assert said.status == 2
+    assert "details" in said.err
+
+
+def test_nothing_is_exported_from_a_damaged_ledger(acl: Acl, sealed: Path, tmp_path: Path) -> None:
+    flip_a_stored_byte(sealed / "ledger.sqlite")
+    assert acl("export", sealed, tmp_path / "out").status == 4
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_run_is_exported_as_such(acl: Acl, killed: Path, tmp_path: Path) -> None:
+    said = acl("export", killed, tmp_path / "out", "--json")
+    assert said.document()["status"] == "interrupted"
+    assert '"status": "interrupted"' in (tmp_path / "out" / "run_info.json").read_text()
