@@ -1,0 +1,89 @@
+"""The plan of one try, what is recorded of it, and its time limits."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ledger import canonical
+from ledger import events as ev
+from runtime.contracts import BaseHarness, BaseRecipe, Benchmark, ExecutionPlan, Task
+from runtime.models import ExecutionSpec, RunRequest
+from runtime.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds that the phases of a try may take, multiplied; None is no limit."""
+
+    run: float | None
+    evaluation: float | None
+    artifacts: float | None
+
+    def recorded(self) -> dict[str, int | float]:
+        """The limits that there are."""
+        named = {"run": self.run, "evaluation": self.evaluation, "artifacts": self.artifacts}
+        return {name: seconds for name, seconds in named.items() if seconds is not None}
+
+
+NO_LIMITS: Final = Timeouts(None, None, None)
+
+
+def build_plan(
+    request: RunRequest,
+    benchmark: Benchmark,
+    harness: BaseHarness | None,
+    recipes: Sequence[BaseRecipe],
+    task: Task,
+) -> ExecutionPlan:
+    """Ask the benchmark, then the harness, then each recipe that matches, in order."""
+    execution = request.execution
+    plan = ExecutionPlan(
+        environment=request.environment,
+        run_timeout_seconds=execution.run_timeout_seconds,
+        evaluation_timeout_seconds=execution.evaluation_timeout_seconds,
+        artifact_collect_timeout_seconds=execution.artifact_collect_timeout_seconds,
+    )
+    plan = benchmark.build_plan(task, plan)
+    if harness is not None:
+        plan = harness.build_plan(task, plan)
+    for recipe in recipes:
+        if recipe.matches(request, task):
+            plan = recipe.apply(plan, task)
+            plan.applied_recipes = [*plan.applied_recipes, recipe.id]
+    return plan
+
+
+def timeouts(plan: ExecutionPlan, execution: ExecutionSpec) -> Timeouts:
+    """The limits of a plan; the multiplier of a phase replaces the general one."""
+    general = execution.timeout_multiplier
+    return Timeouts(
+        run=_times(plan.run_timeout_seconds, execution.run_timeout_multiplier or general),
+        evaluation=_times(
+            plan.evaluation_timeout_seconds, execution.evaluation_timeout_multiplier or general
+        ),
+        artifacts=_times(plan.artifact_collect_timeout_seconds, general),
+    )
+
+
+def plan_event(
+    task: str, attempt: int, plan: ExecutionPlan, limits: Timeouts, redactor: Redactor
+) -> ev.PlanResolved:
+    """The allowlisted view of `plan` without secrets, with the SHA-256 of its canonical form.
+
+    Raises ValueRefused where a plug-in put something into the plan that no ledger holds.
+    """
+    view, _ = redactor.redact({"plan": plan.view()})
+    recorded = view["plan"]
+    return ev.PlanResolved(
+        task=task,
+        attempt=attempt,
+        plan=recorded,
+        plan_hash=hashlib.sha256(canonical.encode(recorded)).hexdigest(),
+        applied_recipes=tuple(plan.applied_recipes),
+        timeouts=limits.recorded(),
+    )
+
+
+def _times(seconds: float | None, factor: float) -> float | None:
+    return None if seconds is None else seconds * factor

@@ -1,0 +1,92 @@
+"""How far a run is: counted from its state, written beside its ledger, shown by whoever asks."""
+
+import json
+import logging
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from ledger.state import RunState
+
+PROGRESS_JSON: Final = "progress.json"
+PROGRESS_JSONL: Final = "progress.jsonl"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Counts of tasks and attempts; total = pending + running + done + error + cancelled.
+
+    `reused` of the tasks were taken over. Rate and time left are guessed from the tasks that were
+    worked on in `elapsed_seconds`, and None while there is nothing to guess from.
+    """
+
+    run_id: str
+    status: str
+    at: str
+    total: int
+    pending: int
+    running: int
+    done: int
+    error: int
+    cancelled: int
+    reused: int
+    correct: int
+    attempts: int
+    retries: int
+    elapsed_seconds: float
+    tasks_per_minute: float | None
+    remaining_seconds: float | None
+
+
+def measure(state: RunState, elapsed: float, *, over: bool = False) -> Progress:
+    """Count `state`, `elapsed` seconds after the work began; unless `over`, the run goes on."""
+    stages = dict.fromkeys(("pending", "running", "done", "error", "cancelled"), 0)
+    for task in state.tasks.values():
+        # The events of a reused task bring it from pending to done in one transaction.
+        stages[task.stage] += 1
+    counts = state.counts()
+    worked = stages["done"] + stages["error"] - counts.reused
+    left = stages["pending"] + stages["running"]
+    rate = worked / elapsed if worked > 0 and elapsed > 0 else None
+    return Progress(
+        run_id=state.run_id,
+        status=state.status if over or state.finished else "running",
+        at=state.last_at or "",
+        total=counts.total,
+        reused=counts.reused,
+        correct=counts.correct,
+        attempts=counts.attempts,
+        retries=counts.retries,
+        elapsed_seconds=round(elapsed, 3),
+        tasks_per_minute=None if rate is None else round(rate * 60, 3),
+        remaining_seconds=None if rate is None else round(left / rate, 3),
+        **stages,
+    )
+
+
+class ProgressFiles:
+    """`progress.json`, the latest, and `progress.jsonl`, one line each time.
+
+    They serve those who watch; where they cannot be written the run goes on.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._latest = directory / PROGRESS_JSON
+        self._lines = directory / PROGRESS_JSONL
+        self._complained = False
+
+    def write(self, progress: Progress) -> None:
+        """Replace the latest, and add a line."""
+        line = json.dumps(asdict(progress), allow_nan=False)
+        try:
+            new = self._latest.with_suffix(".json.new")
+            new.write_text(line + "\n", encoding="utf-8")
+            new.replace(self._latest)
+            with self._lines.open("a", encoding="utf-8") as lines:
+                lines.write(line + "\n")
+        except OSError as error:
+            if not self._complained:
+                _log.warning("progress cannot be written: %s", error)
+            self._complained = True

@@ -1,0 +1,104 @@
+"""Following a run: whoever watches gets its state again and again while it moves."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from ledger.errors import AclError
+from ledger.events import ErrorInfo
+from ledger.state import RunState
+from ledger.view import Blobs
+from runtime.progress import Progress, ProgressFiles, measure
+from runtime.recorder import Recorder, to_the_end
+from runtime.stages import explain
+
+Projector = Callable[[RunState, Blobs], object]
+"""Brings files up to a state; it may read the state only during the call."""
+ProjectorFor = Callable[[Path], Projector]
+"""Makes the projector of the run in a directory."""
+OnProgress = Callable[[Progress], object]
+
+INTERVAL: Final = 0.5
+"""Least seconds between two looks."""
+
+_log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Calls the projectors, and tells progress, one look at a time and in a thread."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        directory: Path,
+        projectors: Sequence[ProjectorFor],
+        on_progress: OnProgress | None,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._recorder = recorder
+        self._projectors = [make(directory) for make in projectors]
+        self._on_progress = on_progress
+        self._files = ProgressFiles(directory)
+        self._monotonic = monotonic
+        self._begun = monotonic()
+        self._moved = asyncio.Event()
+        self._failed: dict[int, ErrorInfo] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What kept the last look from being complete, if anything."""
+        return next(iter(self._failed.values()), None)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._begun = self._monotonic()
+        self._task = asyncio.create_task(self._follow())
+        self.moved()
+
+    def moved(self) -> None:
+        """Say that there is something new to see."""
+        self._moved.set()
+
+    async def stop(self) -> None:
+        """End following, after the look that is being taken."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def last(self) -> None:
+        """Take a last look; nothing moves any more."""
+        await asyncio.to_thread(self.look, over=True)
+
+    async def _follow(self) -> None:
+        while True:
+            await self._moved.wait()
+            self._moved.clear()
+            try:
+                await to_the_end(asyncio.to_thread(self.look))
+            except Exception:  # noqa: BLE001 - whoever watches must not disturb the run
+                _log.exception("the run cannot be followed")
+            await asyncio.sleep(INTERVAL)
+
+    def look(self, *, over: bool = False) -> None:
+        """Show everybody the state as it is now; what goes wrong there does not touch the run."""
+        with self._recorder.reading() as (state, view):
+            progress = measure(state, self._monotonic() - self._begun, over=over)
+            self._files.write(progress)
+            if self._on_progress is not None:
+                self._on_progress(progress)
+            for number, projector in enumerate(self._projectors):
+                self._project(number, projector, state, view)
+
+    def _project(self, number: int, projector: Projector, state: RunState, view: Blobs) -> None:
+        try:
+            projector(state, view)
+        except (AclError, OSError) as error:
+            if number not in self._failed:
+                _log.error("the files of the run cannot be written: %s", error)
+            self._failed[number] = explain(error, "export")
+        else:
+            self._failed.pop(number, None)

@@ -1,0 +1,314 @@
+"""The flow of one request, from preflight to the sealed ledger."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ledger.errors import AclError
+from ledger.events import (
+    ErrorInfo,
+    MetricsComputed,
+    ReducerUse,
+    RunCreated,
+    RunFinished,
+    RunStarted,
+    RunStatus,
+    SummaryStarted,
+)
+from ledger.store import Ledger
+from ledger.version import __version__
+from runtime.contracts import Task
+from runtime.interrupt import StopSignal
+from runtime.limits import Limits
+from runtime.metrics import aggregate, summarize_results
+from runtime.models import RunRequest
+from runtime.outcome import LOG_NAME, existing_paths
+from runtime.paths import reserve, run_root
+from runtime.publishing import OnProgress, ProjectorFor, Publisher
+from runtime.recorder import Recorder
+from runtime.redact import POLICY_VERSION, Redactor
+from runtime.results import MetricResult, RequestOutcome
+from runtime.reuse import ReuseSource, freeze_reuse_source, frozen_event, plan_takeover
+from runtime.runlog import run_log
+from runtime.selection import select, selection_event
+from runtime.setup import Setup, prepare
+from runtime.stages import explain
+from runtime.surroundings import Surroundings, program
+from runtime.tasks import Workers
+from runtime.trail import Work
+
+_log = logging.getLogger(__name__)
+
+
+async def run(
+    request: RunRequest,
+    *,
+    results_dir: Path,
+    redactor: Redactor | None = None,
+    projectors: Sequence[ProjectorFor] = (),
+    on_progress: OnProgress | None = None,
+    stop: StopSignal | None = None,
+    command: Sequence[str] = (),
+    surroundings: Surroundings | None = None,
+) -> RequestOutcome:
+    """Run one request into a new ledger below `results_dir`, and say how it ended.
+
+    `projectors` are given the run directory once, and then the state whenever it moved, the last
+    time when the ledger is sealed. Raises UsageError, and what opening a reuse source raises,
+    before there is any output; everything later is told by the outcome.
+    """
+    runtime = UnifiedEvaluationRuntime(request, results_dir, surroundings or Surroundings())
+    runtime.redactor = redactor
+    runtime.stop = stop or StopSignal()
+    runtime.command = tuple(command)
+    runtime.preflight()
+    runtime.freeze_reuse_source()
+    runtime.reserve_output()
+    return await runtime.execute(projectors, on_progress)
+
+
+class UnifiedEvaluationRuntime:
+    """One request. Call `preflight`, `freeze_reuse_source`, `reserve_output`, then `execute`.
+
+    The three are apart so that several requests can each take a step before any takes the next:
+    nothing is reserved before every source is decided.
+    """
+
+    setup: Setup
+    directory: Path
+    recorder: Recorder
+
+    def __init__(self, request: RunRequest, results_dir: Path, surroundings: Surroundings) -> None:
+        self.request = request
+        self.results_dir = results_dir
+        self.surroundings = surroundings
+        self.stop = StopSignal()
+        self.redactor: Redactor | None = None
+        self.command: tuple[str, ...] = ()
+        self.source: ReuseSource | None = None
+        self._workers: Workers | None = None
+        self._publisher: Publisher
+
+    # -- before the run -------------------------------------------------------------------------
+
+    def preflight(self) -> None:
+        """Resolve everything the request names; UsageError for what does not fit."""
+        around = self.surroundings
+        self.setup = prepare(self.request, around.plugins, around.environ, around.uniform)
+        if self.redactor is None:
+            secrets = {**around.environ, **self.request.environment.env_variables}
+            if self.setup.api_key:
+                secrets["MODEL_API_KEY"] = self.setup.api_key
+            self.redactor = Redactor(secrets)
+
+    def freeze_reuse_source(self) -> None:
+        """Decide what is reused, before any output of any request is reserved."""
+        self.source = freeze_reuse_source(self.request, self.results_dir)
+
+    def reserve_output(self) -> None:
+        """Make the run directory and its ledger; from here on the run exists."""
+        assert self.redactor is not None
+        output, around = self.request.output, self.surroundings
+        try:
+            root = run_root(
+                self.results_dir, output.run_name, self.request.benchmark.id, self.request.model.id
+            )
+            self.directory = reserve(self.results_dir, root, output.run_id, around.clock()[0])
+            ledger = Ledger.create(self.directory, clock=around.clock, entropy=around.entropy)
+        except BaseException:
+            self._close_source()
+            raise
+        self._ledger = ledger
+
+    def _close_source(self) -> None:
+        if self.source is not None:
+            self.source.close()
+
+    # -- the run --------------------------------------------------------------------------------
+
+    async def execute(
+        self, projectors: Sequence[ProjectorFor] = (), on_progress: OnProgress | None = None
+    ) -> RequestOutcome:
+        """Run the request in its reserved directory; the outcome tells of every failure."""
+        assert self.redactor is not None
+        around = self.surroundings
+        with run_log(self.directory / LOG_NAME, self.redactor):
+            self.recorder = Recorder(self._ledger, self.redactor, patience=around.patience)
+            self._publisher = Publisher(
+                self.recorder, self.directory, projectors, on_progress, around.monotonic
+            )
+            try:
+                await self._run_attempts(await self._prepare())
+                if self.stop.requested:
+                    return await self._end("cancelled", exit_code=self.stop.exit_code)
+                return await self.finalize()
+            except Exception as error:  # noqa: BLE001 - the edge of the run: its outcome tells of it
+                _log.exception("the run failed")
+                return await self._fail(error)
+            finally:
+                await self._publisher.stop()
+                self._close_source()
+                await asyncio.to_thread(self.recorder.close)
+
+    async def _prepare(self) -> list[Task]:
+        """Begin the run, select its tasks, take over what is reused; return what is to be run."""
+        setup = self.setup
+        params = dict(self.request.benchmark.params)
+        await self.recorder.record(self._created(), frozen_event(self.source), RunStarted())
+        _log.info("run %s: %s, %s", self.directory.name, setup.benchmark.id, self.request.model.id)
+        tasks = await asyncio.to_thread(select, setup.benchmark, params)
+        version = str(setup.benchmark.version)
+        await self.recorder.record(selection_event(setup.benchmark.id, version, params, tasks))
+        _log.info("%d tasks are selected", len(tasks))
+        reused = await self._materialize_reused(tasks)
+        self._publisher.start()
+        return [task for task in tasks if task.task_id not in reused]
+
+    def _created(self) -> RunCreated:
+        known: dict[str, Any] = program()
+        return RunCreated(
+            run_id=self.directory.name,
+            request=self.request.to_task_payload(),
+            persistence_params=self.request.to_persistence_params(),
+            acl_version=__version__,
+            command=self.command,
+            redaction_policy=POLICY_VERSION,
+            request_name=self.request.metadata.request_name,
+            **known,
+        )
+
+    async def _materialize_reused(self, tasks: Sequence[Task]) -> set[str]:
+        """Take over what the source finished well, in one transaction; return the task ids."""
+        if self.source is None:
+            return set()
+        plan = await asyncio.to_thread(plan_takeover, self.source, tasks, self.request.execution)
+        outcomes = await self.recorder.record_streams(plan.streams)
+        reused = set()
+        for task, outcome in zip(plan.tasks, outcomes, strict=True):
+            if isinstance(outcome, AclError):
+                _log.warning("task %s runs again: %s", task.task_id, outcome)
+            else:
+                reused.add(task.task_id)
+        self._close_source()
+        return reused
+
+    async def _run_attempts(self, tasks: Sequence[Task]) -> None:
+        """Make the attempts of `tasks`, in order, as many at once as the request says."""
+        around, execution = self.surroundings, self.request.execution
+        limits = Limits(
+            execution.task_concurrency,
+            execution.provider_limits,
+            execution.env_open_qps,
+            monotonic=around.monotonic,
+            sleep=around.sleep,
+        )
+        work = Work(
+            setup=self.setup,
+            recorder=self.recorder,
+            limits=limits,
+            grace=around.grace_seconds,
+            monotonic=around.monotonic,
+            sleep=around.sleep,
+        )
+        self._workers = Workers(work, tasks, self.stop, self._publisher.moved)
+        await self._workers.run()
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def finalize(self) -> RequestOutcome:
+        """Compute the metrics of all tasks, new and reused, and end the run."""
+        await self._publisher.stop()
+        await self.recorder.record(SummaryStarted())
+        metrics, event = await asyncio.to_thread(self._metrics)
+        await self.recorder.record(event)
+        error = self._final_error()
+        status: RunStatus = "completed" if error is None else "failed"
+        return await self._end(
+            status, error=error, exit_code=0 if error is None else 1, metrics=metrics
+        )
+
+    def _metrics(self) -> tuple[MetricResult, MetricsComputed]:
+        state = self.recorder.state()
+        reduced, uses = aggregate(state)
+        metrics = self.setup.benchmark.aggregate_metrics(state, reduced)
+        if not isinstance(metrics, MetricResult):
+            raise TypeError(f"benchmark {self.setup.benchmark.id} gave no MetricResult")
+        return metrics, metrics_event(metrics, uses, state.size, state.root)
+
+    def _final_error(self) -> ErrorInfo | None:
+        workers = self._workers
+        assert workers is not None
+        if workers.failures:
+            return workers.failures[0]
+        if workers.fatal:
+            message = f"{workers.fatal} attempts ended in a fatal error"
+            return ErrorInfo(code="fatal_attempts", message=message, fatal=True)
+        return None
+
+    async def _end(
+        self,
+        status: RunStatus,
+        *,
+        error: ErrorInfo | None = None,
+        exit_code: int,
+        metrics: MetricResult | None = None,
+    ) -> RequestOutcome:
+        """Record the end, seal, and show the sealed run to whoever follows it."""
+        await self._publisher.stop()
+        counts = asdict(self.recorder.state().counts())
+        await self.recorder.record(
+            RunFinished(status=status, error=error, exit_code=exit_code, counts=counts)
+        )
+        await asyncio.to_thread(self.recorder.seal)
+        await self._publisher.last()
+        outcome = self._outcome(status, exit_code, error)
+        recipes = [] if self._workers is None else list(self._workers.applied_recipes)
+        outcome.result = summarize_results(
+            self.recorder.state(), metrics, paths=outcome.paths, applied_recipes=recipes
+        )
+        if self._publisher.error is not None and not exit_code:
+            outcome.error, outcome.exit_code = self._publisher.error, 1
+        return outcome
+
+    async def _fail(self, error: Exception) -> RequestOutcome:
+        """End the run as failed; where not even that can be stored, only the outcome says so."""
+        info = explain(error, "run", fatal=True)
+        code = error.exit_status if isinstance(error, AclError) else 1
+        try:
+            return await self._end("failed", error=info, exit_code=code)
+        except AclError as second:
+            _log.error("the end of the run was not stored: %s", second)
+            return self._outcome("failed", code, info)
+
+    def _outcome(
+        self, status: RunStatus, exit_code: int, error: ErrorInfo | None
+    ) -> RequestOutcome:
+        return RequestOutcome(
+            name=self.request.metadata.request_name or self.directory.name,
+            status=status,
+            run_id=self.directory.name,
+            path=self.directory,
+            error=error,
+            exit_code=exit_code,
+            paths=existing_paths(self.directory),
+        )
+
+
+def metrics_event(
+    metrics: MetricResult, uses: Sequence[ReducerUse], size: int, root: bytes
+) -> MetricsComputed:
+    """The event of metrics computed from the first `size` events, whose tree has this root."""
+    return MetricsComputed(
+        schema_version=metrics.schema_version,
+        metrics=metrics.metrics,
+        counts=metrics.counts.model_dump(),
+        details=metrics.details,
+        extra=metrics.extra,
+        reducers=tuple(uses),
+        size=size,
+        root=root.hex(),
+        source="evaluation",
+    )

@@ -1,0 +1,57 @@
+"""Which tasks a run has: loaded, selected, each with an id of its own, and told of in one event."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ledger import canonical
+from ledger.codec import MAX_TASK
+from ledger.errors import UsageError
+from ledger.events import TaskRef, TasksSelected
+from runtime.contracts import Benchmark, Task
+
+_log = logging.getLogger(__name__)
+
+
+def select(benchmark: Benchmark, params: dict[str, Any]) -> list[Task]:
+    """Load and select the tasks; UsageError, with positions, for ids that cannot be told apart."""
+    tasks = list(benchmark.select_tasks(benchmark.load_tasks(params), params))
+    positions: dict[str, int] = {}
+    for position, task in enumerate(tasks):
+        if not isinstance(task, Task) or type(task.task_id) is not str:
+            raise UsageError(f"task {position} of {benchmark.id} has no text as its id")
+        if len(task.task_id.encode("utf-8", "surrogatepass")) > MAX_TASK:
+            raise UsageError(f"the id of task {position} has more than {MAX_TASK} bytes")
+        if task.task_id in positions:
+            first = positions[task.task_id]
+            raise UsageError(
+                f"tasks {first} and {position} have the same id {task.task_id!r}",
+                hint="give every task an id of its own; positions count from 0",
+            )
+        positions[task.task_id] = position
+    return tasks
+
+
+def selection_event(
+    benchmark: str, version: str | None, params: dict[str, Any], tasks: Sequence[Task]
+) -> TasksSelected:
+    """The whole plan in order, with the parameters that selected it."""
+    return TasksSelected(
+        benchmark=benchmark,
+        benchmark_version=version,
+        selection=params or None,
+        tasks=tuple(map(_reference, tasks)),
+    )
+
+
+def _reference(task: Task) -> TaskRef:
+    metadata, refusals = canonical.prune(dict(task.metadata))
+    for refusal in refusals:
+        _log.warning("the metadata of task %s: %s", task.task_id, refusal.message)
+    assert isinstance(metadata, dict)
+    return TaskRef(
+        task_id=task.task_id,
+        category=task.category,
+        checksum=task.checksum,
+        metadata=metadata,
+    )

@@ -1,0 +1,57 @@
+"""What a run takes from outside: clocks, chance, environment variables, plug-ins, patience."""
+
+import asyncio
+import os
+import platform
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Final
+
+from ledger.store import system_clock
+from ledger.tail import Clock, Entropy
+from runtime.limits import Sleep
+from runtime.plugins import Plugins
+from runtime.retry import Uniform
+
+_PACKAGES: Final = ("google-re2", "httpx", "orjson", "pydantic", "xxhash", "zstandard")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The defaults are the real ones; the same clock and entropy give the same ledger.
+
+    `grace_seconds` is how long plug-ins may clean up after they were told to stop, `patience` how
+    many seconds a full disk is waited for.
+    """
+
+    clock: Clock = system_clock
+    entropy: Entropy = os.urandom
+    uniform: Uniform = random.uniform
+    sleep: Sleep = asyncio.sleep
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    plugins: Plugins = field(default_factory=Plugins)
+    grace_seconds: float = 30.0
+    patience: float = 60.0
+
+    def monotonic(self) -> float:
+        """The monotonic clock, in seconds."""
+        return self.clock()[1] / 1e9
+
+
+def program() -> dict[str, object]:
+    """Which program runs, as event 0 tells it; nothing of it names the machine."""
+    return {
+        "python": platform.python_version(),
+        "platform": f"{sys.platform}-{platform.machine()}",
+        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
