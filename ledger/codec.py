@@ -131,6 +131,14 @@ def header_length(fixed: bytes) -> int:
     return HEADER_BYTES + task_length
 
 
+def is_header_of(data: bytes, seq: int) -> bool:
+    """Tell whether bytes that `Header.decode` does not know at least name event `seq`.
+
+    Then a newer release wrote them; else they are no header at all.
+    """
+    return int.from_bytes(data[20:28], "big") == seq
+
+
 def encode_body(event: Event, salt: bytes, spill: canonical.Spill) -> bytes:
     """Write the body of `event`; pieces of large values go to `spill`.
 

@@ -45,7 +45,6 @@ _PRAGMAS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
-    "PRAGMA cache_size = -8000",
 )
 _READABLE: Final = frozenset(
     {"sqlite_master", "event", "segment", "blob", "blobsegment", "erasure", "checkpoint"}
@@ -180,8 +179,10 @@ class Source:
             connection.set_progress_handler(self._progress, _STEPS)
             self._budget = _STEPS_ALLOWED
             self.indexed = schema.check(connection, str(self.path))
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+                raise NotALedger(f"{self.path} is not a ledger ({error})") from error
             raise
         return connection
 

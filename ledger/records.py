@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ledger.codec import HEADER_BYTES, Header, header_length
-from ledger.errors import AclError, LedgerDamaged, RunNotFound
+from ledger.codec import HEADER_BYTES, Header, header_length, is_header_of
+from ledger.errors import AclError, LedgerDamaged, RunNotFound, VersionUnsupported
 from ledger.schema import BLOB_STREAM, EVENT_STREAM
 from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentReader
 
@@ -76,7 +76,7 @@ class Records:
             length = header_length(head)
             if length > HEADER_BYTES:
                 head = self._events.read(segment, offset, length)
-            header = Header.decode(head)
+            header = _decode(head, seq)
             if header.seq != seq:
                 raise LedgerDamaged(f"in the place of event {seq} stands event {header.seq}")
             if header.body_length > MAX_RECORD:
@@ -155,6 +155,15 @@ class Records:
                 (stream, segment, offset),
             )
         )
+
+
+def _decode(head: bytes, seq: int) -> Header:
+    try:
+        return Header.decode(head)
+    except VersionUnsupported as error:
+        if is_header_of(head, seq):
+            raise
+        raise LedgerDamaged("what stands in its place is no header") from error
 
 
 class _Places:

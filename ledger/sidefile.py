@@ -40,11 +40,12 @@ def read(ledger: Path) -> list[Beside]:
     """Return the checkpoints beside a ledger file; LedgerDamaged for one that is none."""
     found = []
     for path in paths(ledger):
-        try:
-            with path.open("rb") as file:
-                data = file.read(_MOST_BYTES + 1)
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             continue
+        if not path.is_file():
+            raise LedgerDamaged(f"{path} is not a file")
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
         try:
             found.append(Beside(path, data, parse(data)))
         except ProofInvalid as error:

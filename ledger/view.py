@@ -12,7 +12,7 @@ from ledger import canonical, lock, sidefile, tlog
 from ledger.codec import Header, decode_event
 from ledger.errors import LedgerRolledBack, RunNotFound
 from ledger.events import TYPE_NAMES, AnnotationAdded, AnyEvent, LedgerSealed, PayloadErased
-from ledger.opening import Source, ledger_file
+from ledger.opening import Source, inode, ledger_file
 from ledger.records import Record, Records
 
 _AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
@@ -123,6 +123,7 @@ class LedgerView:
         more events than the ledger.
         """
         file = ledger_file(path)
+        inode(file)
         # Before the ledger itself: a writer writes it after what it covers.
         beside = sidefile.read(file)
         view = cls(file, Source(file, pristine=pristine))

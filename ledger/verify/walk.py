@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ledger import tlog
-from ledger.codec import HEADER_BYTES, Header, decode_event, header_length, is_canonical_body
+from ledger.codec import (
+    HEADER_BYTES,
+    Header,
+    decode_event,
+    header_length,
+    is_canonical_body,
+    is_header_of,
+)
 from ledger.errors import LedgerDamaged, LedgerStateError, VersionUnsupported
 from ledger.events import TYPE_NAMES, AnyEvent, LedgerSealed, PayloadErased
 from ledger.machine import Machine
@@ -114,6 +121,8 @@ class Walk:
             header = Header.decode(head)
         except (LedgerDamaged, VersionUnsupported) as error:
             yield from self._segment_faults(seq, offset + len(head))
+            if isinstance(error, VersionUnsupported) and not is_header_of(head, seq):
+                error = LedgerDamaged("what stands in its place is no header")
             yield from self._unknown(seq, error)
             return
         start = offset + len(head)

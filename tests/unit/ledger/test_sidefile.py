@@ -1,4 +1,5 @@
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,9 @@ def test_a_side_file_that_is_no_checkpoint_is_damage_and_named(ledger: Path, dat
         sidefile.read(ledger)
     with pytest.raises(ProofInvalid):
         sidefile.parse(data)
+
+
+def test_a_side_file_that_is_a_pipe_is_not_waited_for(ledger: Path) -> None:
+    os.mkfifo(ledger.parent / "ledger.checkpoint")
+    with pytest.raises(LedgerDamaged, match="not a file"):
+        sidefile.read(ledger)

@@ -1,0 +1,170 @@
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ledger import LedgerView
+from ledger import events as ev
+from ledger.errors import LedgerDamaged, NotALedger
+from ledger.opening import Source
+from ledger.store import Ledger
+from tests import events_of as say
+
+ROOT = Path(__file__).resolve().parents[3]
+KILLED = """
+import os, sys
+from ledger.store import Ledger
+from tests import events_of as say
+ledger = Ledger.create(sys.argv[1])
+ledger.append(*say.opening("t"))
+ledger.checkpoint()
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """The directory of a ledger whose writer was killed."""
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False, cwd=ROOT)
+    assert (folder / "ledger.sqlite-wal").stat().st_size > 0
+    return folder
+
+
+def bytes_of(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in folder.iterdir()}
+
+
+def test_a_pristine_view_of_a_killed_ledger_changes_nothing_beside_it(killed: Path) -> None:
+    before = bytes_of(killed)
+    with LedgerView.open(killed, pristine=True) as view:
+        assert [e.event for e in view.events()] == say.opening("t")
+        assert view.path == killed / "ledger.sqlite"
+        assert view.writer() is None
+    assert bytes_of(killed) == before
+
+
+def test_a_pristine_view_of_a_closed_ledger_makes_no_files(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(say.created())
+    before = bytes_of(tmp_path)
+    with LedgerView.open(tmp_path, pristine=True) as view:
+        assert view.size == 1
+        assert bytes_of(tmp_path) == before
+    assert bytes_of(tmp_path) == before
+
+
+def test_a_pristine_view_of_a_sealed_ledger_reads_it_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(say.created())
+        ledger.seal()
+    before = bytes_of(tmp_path)
+    monkeypatch.setattr(Source, "_copy", lambda _: pytest.fail("copied"))
+    with LedgerView.open(tmp_path, pristine=True) as view:
+        assert view.sealed
+    assert bytes_of(tmp_path) == before
+
+
+def test_the_temporary_copy_is_gone_when_the_view_is_closed(
+    killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with LedgerView.open(killed, pristine=True):
+        assert len(list(scratch.iterdir())) == 1
+    assert list(scratch.iterdir()) == []
+    (killed / "ledger.sqlite").write_bytes(b"broken")
+    with pytest.raises(NotALedger):
+        LedgerView.open(killed, pristine=True)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_ledger_that_cannot_be_read_where_it_is_is_read_from_a_copy(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Source._connect
+
+    def connect(source: Source, file: Path) -> sqlite3.Connection:
+        if file == killed / "ledger.sqlite":
+            raise sqlite3.OperationalError("unable to open database file")
+        return real(source, file)
+
+    monkeypatch.setattr(Source, "_connect", connect)
+    with LedgerView.open(killed) as view:
+        assert view.size == 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_killed_ledger_in_a_directory_without_write_permission_can_be_read(killed: Path) -> None:
+    (killed / "ledger.sqlite-shm").unlink()
+    killed.chmod(0o555)
+    try:
+        with LedgerView.open(killed) as view:
+            assert view.size == 3
+    finally:
+        killed.chmod(0o755)
+
+
+def test_in_the_writing_process_the_file_is_never_opened_but_by_sqlite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        opened = []
+        real = Path.open
+        monkeypatch.setattr(
+            Path, "open", lambda p, *a, **k: (opened.append(p), real(p, *a, **k))[1]
+        )
+        monkeypatch.setattr(shutil, "copyfile", lambda *_: pytest.fail("copied"))
+        with LedgerView.open(tmp_path, pristine=True) as view:
+            assert view.size == 3
+        assert ledger.path not in opened
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(say.created(), *(ev.InterruptRequested(signal="x", count=1),) * 30)
+    source = Source(tmp_path / "ledger.sqlite")
+    yield source
+    source.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ATTACH DATABASE ':memory:' AS other",
+        "INSERT INTO event VALUES (1, 0, 0)",
+        "CREATE TEMP TABLE t(x)",
+        "DELETE FROM event",
+        "PRAGMA writable_schema = ON",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA query_only = OFF",
+        "SELECT load_extension('x')",
+        "SELECT randomblob(1000000000)",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n",
+    ],
+)
+def test_a_reading_connection_can_do_nothing_else(source: Source, statement: str) -> None:
+    with pytest.raises(LedgerDamaged, match=r"not authorized|more work|prohibited|too many"):
+        list(source.query(statement))
+
+
+def test_a_statement_that_takes_more_work_than_any_of_ours_is_stopped(source: Source) -> None:
+    joined = ", ".join(f"event AS e{n}" for n in range(6))
+    with pytest.raises(LedgerDamaged, match="more work"):
+        list(source.query(f"SELECT max(e0.seq + e5.off) FROM {joined}", allowed=1))
+
+
+def test_what_one_statement_used_is_not_counted_against_the_next(source: Source) -> None:
+    for _ in range(50):
+        source._budget = 0
+        assert len(list(source.query("SELECT seq FROM event"))) == 31
