@@ -15,6 +15,9 @@ ROOM: Final = 8
 # Python reads 1e999 as infinity without a word.
 _LONG_EXPONENT: Final = re.compile(rb"[eE]\+?\d{3}")
 
+_WORDS: Final = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_FRAGMENT: Final = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
+
 
 class NotARecord(Exception):
     """The bytes are no record; `str()` says why, `cut` if the text only ends too early."""
@@ -66,9 +69,14 @@ def read_record(data: bytes) -> Record:
 def _not_json(text: str, error: json.JSONDecodeError) -> NotARecord:
     if not text.strip():
         return NotARecord("empty", cut=True)
-    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+    if error.msg.startswith("Unterminated string") or _is_front(text[error.pos :].rstrip()):
         return NotARecord(f"cut off after {len(text)} characters", cut=True)
     return NotARecord(f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}")
+
+
+def _is_front(rest: str) -> bool:
+    """True if the parser stopped at the end, or in a word, number or escape that is not whole."""
+    return any(word.startswith(rest) for word in _WORDS) or _FRAGMENT.fullmatch(rest) is not None
 
 
 def _refuse_too_deep(value: object) -> None:
