@@ -85,7 +85,7 @@ def _run(state: RunState, recorded: Recorded, event: ev.RunEvent) -> None:
 def _select(state: RunState, event: ev.TasksSelected) -> None:
     state.benchmark = event.benchmark
     state.benchmark_version = event.benchmark_version
-    for index, ref in enumerate(event.tasks):
+    for index, ref in enumerate(event.tasks, start=len(state.tasks)):
         state.tasks[ref.task_id] = TaskState(
             id=ref.task_id,
             index=index,

@@ -6,8 +6,8 @@ that a refused batch changes nothing.
 
 Run      none -run.created-> created -run.started-> preparing -tasks.selected-> running
          -summary.started-> summarizing -run.finished-> terminal; any open state may end in
-         failed, timed_out or cancelled. A registry is a ledger whose first event is
-         registry.opened.
+         failed, timed_out or cancelled. Running, further tasks may be selected. A registry is a
+         ledger whose first event is registry.opened.
 Task     pending -task.started-> running -task.finished-> over, or -task.reused-> reusing, where
          only copies are legal, until the copied task.finished.
 Attempt  -attempt.started-> planning -plan.resolved-> planned -phase.entered-> ... in the order of

@@ -116,12 +116,14 @@ class Step:
         self.go("preparing")
 
     def selected(self, event: ev.TasksSelected) -> None:
-        self.stage_in("preparing")
+        self.stage_in("preparing", "running")
         for task in event.tasks:
-            if task.task_id in self.pending.tasks:
+            known = self.pending.tasks.get(task.task_id) or self.states.task(task.task_id)
+            if known is not None:
                 self.refuse(f"two tasks have the id {task.task_id!r}")
             self.pending.tasks[task.task_id] = TaskStep()
-        self.pending.run = replace(self.pending.run, stage="running", unfinished=len(event.tasks))
+        unfinished = self.pending.run.unfinished + len(event.tasks)
+        self.pending.run = replace(self.pending.run, stage="running", unfinished=unfinished)
 
     def summary(self, _: Any) -> None:
         self.stage_in("running")

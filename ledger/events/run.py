@@ -109,7 +109,10 @@ class TaskRef(Part):
 
 
 class TasksSelected(Event):
-    """The whole plan, in order, before the first attempt."""
+    """The plan, in order, before the first attempt.
+
+    Where tasks only become known as they come, further ones are added while the run goes on.
+    """
 
     type: Literal["tasks.selected"] = "tasks.selected"
     code: ClassVar[int] = 5

@@ -280,3 +280,14 @@ def test_open_attempts_and_calls_are_listed() -> None:
     machine = run([call], in_attempt())
     assert machine.open_attempts() == [("t", 1)]
     assert machine.open_calls() == [("t", 1, "c")]
+
+
+def test_further_tasks_may_be_selected_while_the_run_goes_on() -> None:
+    machine = run([*say.whole_task("t", say.attempt("t")), say.selected("u")], running())
+    assert "1 tasks are not finished" in refused(machine, ev.SummaryStarted())
+    run([*say.whole_task("u", say.attempt("u")), *say.ending()], machine)
+    assert machine.stage == "terminal"
+
+
+def test_a_task_is_not_selected_again_in_a_later_event() -> None:
+    assert "two tasks have the id 't'" in refused(running(), say.selected("t"))
