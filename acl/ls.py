@@ -112,8 +112,11 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _headline(metrics: dict[str, float] | None) -> str:
-    """The metric a reader looks for first: accuracy, else the first that is not a count."""
+    """The metric a reader looks for first: accuracy, correct, score, else any reduced one."""
     if not metrics:
         return ""
-    names = [n for n in metrics if "accuracy" in n] or [n for n in metrics if "@" in n]
-    return f"{names[0]}={number(metrics[names[0]])}" if names else ""
+    for mark in ("accuracy", "correct.", "score.", "@"):
+        for name, value in metrics.items():
+            if mark in name:
+                return f"{name}={number(value)}"
+    return ""

@@ -1,6 +1,7 @@
 """A RunRequest from a request file and the flags that override it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ FLAGS = {
     "k": ("execution", "k"),
     "strategy": ("execution", "strategy"),
     "max_retries": ("execution", "max_retries"),
+    "retry_min_delay": ("execution", "retry_min_delay_seconds"),
     "concurrency": ("execution", "task_concurrency"),
     "limit": ("benchmark", "params", "limit"),
     "run_name": ("output", "run_name"),
@@ -31,7 +33,7 @@ FLAGS = {
 def read_request(file: Path | None, flags: Mapping[str, Any]) -> RunRequest:
     """The request of `file` (YAML or JSON; none: empty) with `flags` that are not None on top.
 
-    `benchmark_params` and `harness_params` of `flags` are lists of NAME=VALUE, VALUE being YAML.
+    `benchmark_param` and `harness_param` of `flags` are lists of NAME=VALUE, VALUE being YAML.
     Raises UsageError that names the file and field of whatever is wrong.
     """
     data = _read(file) if file else {}
@@ -39,9 +41,11 @@ def read_request(file: Path | None, flags: Mapping[str, Any]) -> RunRequest:
         if flags.get(flag) is not None:
             _put(data, where, flags[flag])
     for part in ("benchmark", "harness"):
-        for assignment in flags.get(f"{part}_params") or ():
+        for assignment in flags.get(f"{part}_param") or ():
             name, value = _assignment(assignment)
             _put(data, (part, "params", name), value)
+    if flags.get("api_key_env"):
+        _put(data, ("model", "api_key"), {"env": flags["api_key_env"]})
     if file:
         _put(data, ("metadata", "config_path"), file.name)
     if not data.get("benchmark"):
@@ -90,3 +94,32 @@ def _first(error: ValidationError, file: Path | None) -> str:
     where = ".".join(str(part) for part in fault["loc"])
     more = error.error_count() - 1
     return f"{file or 'request'}: {where}: {fault['msg']}" + (f" (+{more} more)" if more else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What `--fail-under` asks of the metrics: the least value of each name."""
+
+    least: Mapping[str, float]
+
+    def missed(self, metrics: Mapping[str, float]) -> list[str]:
+        """A sentence for each metric that is lower, or has no value."""
+        sentences = []
+        for name, least in self.least.items():
+            if name not in metrics:
+                known = ", ".join(metrics) or "none"
+                sentences.append(f"{name} has no value, {least} is wanted; metrics: {known}")
+            elif metrics[name] < least:
+                sentences.append(f"{name} is {metrics[name]}, below {least}")
+        return sentences
+
+
+def read_thresholds(assignments: Iterable[str]) -> Thresholds:
+    """Parse METRIC=X of `--fail-under`; UsageError for what is no number."""
+    least: dict[str, float] = {}
+    for assignment in assignments:
+        name, value = _assignment(assignment)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"--fail-under {assignment}: {value!r} is not a number")
+        least[name] = value
+    return Thresholds(least)
