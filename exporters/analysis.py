@@ -23,6 +23,7 @@ ANALYSIS_JSON = "analysis_summary.json"
 ANALYSIS_MD = "analysis_summary.md"
 SCHEMA = "agentcompass.analysis_summary.v1"
 TOP_VALUES = 50
+_ANALYSIS = "analysis.finished"
 PERCENTILES = (50, 90, 95)
 
 
@@ -141,6 +142,9 @@ def collect(state: RunState, blobs: Blobs) -> tuple[Findings, Reading]:
     found = Findings()
     for task, attempt in state.attempts():
         category = UNCATEGORIZED if task.category is None else task.category
+        for seq in attempt.erased:
+            if blobs.event(seq).type == _ANALYSIS:
+                reading.note(seq)
         for seq in attempt.analyses:
             event = reading.event(seq, AnalysisFinished)
             if event is None:

@@ -163,9 +163,10 @@ class Folder:
             descriptor = self._open(path, flags, directory)
         finally:
             os.close(directory)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise ExportRefused(f"{self.path / path} is not a regular file")
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ExportRefused(f"{self.path / path} is not a regular file")
             yield file
 
     def _open(self, path: str, flags: int, directory: int) -> int:
@@ -334,8 +335,8 @@ class Folder:
 
     def _failed(self, path: str, error: OSError) -> ExportRefused:
         return ExportRefused(
-            f"{self.path / path} cannot be written: {error.strerror}",
-            hint="what stood there before is intact; make room or name another directory",
+            f"{self.path / path}: {error.strerror}",
+            hint="what stood there before is intact; make room, or name another directory",
         )
 
 

@@ -3,7 +3,8 @@ r"""JSON text as it stands in exported files: two spaces of indentation, UTF-8, 
 What JSON cannot say is written in the ledger's own envelopes (`ledger.canonical`): NaN and
 infinities, integers beyond 64 bits, binaries. A lone surrogate is written as its JSON escape, which
 reads back as the same text; a pair of surrogates that are two code points would read back as one
-character and gets the envelope. `canonical.decode` of what `json.loads` gives is the value again.
+character and gets the envelope. With the envelopes opened, what `json.loads` gives is the value
+again.
 """
 
 import json

@@ -32,9 +32,12 @@ class Occupant:
     def obsolete(self, written: frozenset[str]) -> list[str]:
         """Files of earlier exports of this run that the new one does not have.
 
-        Raises ExportRefused where something else stands there; in the run's own directory it is
-        left alone.
+        Raises ExportRefused where something else stands there. In the run's own directory it is
+        left alone, unless it is in the way: a link or a file where a directory must be, say.
         """
+        in_the_way = (self.present & _parents(written)) | (_parents(self.present) & written)
+        if in_the_way:
+            raise _holds(self.folder.path, sorted(in_the_way))
         others = self.present - written - {MANIFEST}
         old = {path for path in others if path in self.listed or self._is_ours(path)}
         unknown = sorted(others - old)
@@ -70,6 +73,11 @@ def examine(folder: Folder, identity: Identity, layout: str, home: Path | None) 
         frozenset(listed.path for listed in manifest.files) if manifest else frozenset(),
         frozenset(path for path in everything if not is_kept(path)),
     )
+
+
+def _parents(paths: frozenset[str]) -> frozenset[str]:
+    parts = (path.split("/") for path in paths)
+    return frozenset("/".join(names[:n]) for names in parts for n in range(1, len(names)))
 
 
 def _claims(folder: Folder, present: list[str]) -> list[str | None]:
