@@ -152,6 +152,8 @@ async def _run(
     except asyncio.CancelledError:
         worker.stop()
         raise
+    except OSError as error:  # no process, no pipe, no temporary directory
+        raise SandboxFailed(str(error)) from error
     if not ended.report:
         raise SandboxFailed(ended.stderr.decode(errors="replace").strip()[-_SHOWN:])
     return ended

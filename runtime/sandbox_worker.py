@@ -64,31 +64,32 @@ def decode(data: object) -> object:
     """Read what `encode` wrote; ValueError when it did not write this."""
     if data is None or isinstance(data, bool | int | str):
         return data
-    if not isinstance(data, dict) or len(data) != 1:
-        raise ValueError("not an encoded value")
-    ((kind, content),) = data.items()
+    if isinstance(data, dict) and len(data) == 1:
+        ((kind, content),) = data.items()
+        try:
+            return _decode_kind(kind, content)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError("not an encoded value")
+
+
+def _decode_kind(kind: str, content: object) -> object:
     if kind == "float" and isinstance(content, str):
         return float(content)
     if not isinstance(content, list):
-        raise ValueError("not an encoded value")
-    return _decode_items(kind, content)
-
-
-def _decode_items(kind: str, content: list[object]) -> object:
-    try:
-        match kind:
-            case "list":
-                return [decode(item) for item in content]
-            case "tuple":
-                return tuple(decode(item) for item in content)
-            case "set":
-                return {decode(item) for item in content}
-            case "dict":
-                pairs = [decode({"tuple": pair}) for pair in content]
-                return dict(pairs)  # type: ignore[arg-type]  # TypeError when not pairs
-    except TypeError as error:
-        raise ValueError("not an encoded value") from error
-    raise ValueError(f"no kind of value is named {kind}")
+        raise TypeError(kind)
+    match kind:
+        case "list":
+            return [decode(item) for item in content]
+        case "tuple":
+            return tuple(decode(item) for item in content)
+        case "set":
+            return {decode(item) for item in content}
+        case "dict":
+            pairs = [decode({"tuple": pair}) for pair in content]
+            return dict(pairs)  # type: ignore[arg-type]  # TypeError when not pairs
+        case _:
+            raise ValueError(kind)
 
 
 def _apply_limits(limits: dict[str, int]) -> list[str]:

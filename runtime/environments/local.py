@@ -15,16 +15,14 @@ import signal
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import IO, ClassVar
 
 from runtime.contracts import BaseEnvironment, ExecOutcome, ExecutionPlan, Session, StageError
 from runtime.models import EnvironmentSpec
 
 _OUTPUT_BYTES = 8 << 20  # kept of each stream of a command
-_CHUNK_BYTES = 1 << 16
 _NOT_FOUND = 127  # as a shell says it
 _TRUNCATED = f"\n... [truncated at {_OUTPUT_BYTES} bytes]\n"
-_DRAIN_SECONDS = 2.0
 
 
 class LocalEnvironment(BaseEnvironment):
@@ -70,35 +68,40 @@ class LocalSession:
         self, command: Sequence[str], *, timeout: float | None = None, stdin: str | None = None
     ) -> ExecOutcome:
         """Run a command in the directory; all it started is ended when it ends or times out."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=self.directory,
-                env=self._env,
-                start_new_session=True,
-            )
-        except (FileNotFoundError, PermissionError) as error:
-            return ExecOutcome(_NOT_FOUND, "", f"{command[0]}: {error.strerror}\n")
+        # Files, not pipes: a pipe is only at its end when the last process that has it is gone.
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            given.write((stdin or "").encode())
+            given.seek(0)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=given,
+                    stdout=out,
+                    stderr=err,
+                    cwd=self.directory,
+                    env=self._env,
+                    start_new_session=True,
+                )
+            except (FileNotFoundError, PermissionError) as error:
+                return ExecOutcome(_NOT_FOUND, "", f"{command[0]}: {error.strerror}\n")
+            timed_out = await self._wait(process, timeout)
+            return ExecOutcome(await process.wait(), _kept(out), _kept(err), timed_out)
+
+    async def _wait(self, process: asyncio.subprocess.Process, timeout: float | None) -> bool:
+        """Wait for the end of a command and end what it left behind; True if it took too long."""
         self._groups.add(process.pid)
-        out, err = _Output(process.stdout), _Output(process.stderr)
-        readers = [asyncio.ensure_future(output.read()) for output in (out, err)]
-        timed_out = False
         try:
             async with asyncio.timeout(timeout):
-                await _feed(process.stdin, stdin)
                 await process.wait()
         except TimeoutError:
-            timed_out = True
-        finally:
-            # Also after cancellation: what the command left behind would hold the pipes open.
+            return True
+        finally:  # also after cancellation
             self._end(process.pid)
-            _, unread = await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
-            for reader in unread:  # a process that left its group
-                reader.cancel()
-        return ExecOutcome(await process.wait(), out.text(), err.text(), timed_out)
+        return False
 
     def _end(self, group: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -155,32 +158,9 @@ class LocalSession:
         return target
 
 
-async def _feed(stdin: asyncio.StreamWriter | None, text: str | None) -> None:
-    if stdin is None or text is None:
-        return
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read all
-        stdin.write(text.encode())
-        await stdin.drain()
-    stdin.close()
-
-
-class _Output:
-    """The beginning of what comes through a pipe; the rest is read and dropped."""
-
-    def __init__(self, stream: asyncio.StreamReader | None) -> None:
-        assert stream is not None
-        self._stream = stream
-        self._kept = bytearray()
-        self._dropped = False
-
-    async def read(self) -> None:
-        """Read to the end."""
-        while chunk := await self._stream.read(_CHUNK_BYTES):
-            room = _OUTPUT_BYTES - len(self._kept)
-            self._kept += chunk[:room]
-            self._dropped = self._dropped or len(chunk) > room
-
-    def text(self) -> str:
-        """What was kept, with a marker if that is not all."""
-        text = self._kept.decode(errors="replace")
-        return text + _TRUNCATED if self._dropped else text
+def _kept(file: IO[bytes]) -> str:
+    """The beginning of an output, with a marker if that is not all."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    text = file.read(_OUTPUT_BYTES).decode(errors="replace")
+    return text + _TRUNCATED if size > _OUTPUT_BYTES else text

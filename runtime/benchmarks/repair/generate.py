@@ -23,7 +23,7 @@ from runtime.sandbox import Limits, SandboxResult, run_checks, try_candidates
 
 DOMAINS = ("strings", "lists", "numbers", "dates", "parsing")
 _SEED = "acl-repair/1"
-_TRIAL = Limits(cpu_seconds=0.05)
+_TRIAL = Limits(cpu_seconds=0.02)
 _BATCH = 4
 
 
