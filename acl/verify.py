@@ -1,5 +1,6 @@
 """`acl verify RUN`: every finding, then in words what is proven and what is not."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from acl.output import Json, Run, document, line
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 BROKEN_STATUS = 4
+_TITLES = {"proven": "Proven", "unproven": "Not proven"}
 
 
 @app.command()
@@ -42,19 +44,22 @@ def verify(
 
 
 def _print(verdict: dict[str, Any]) -> None:
-    for finding in verdict["findings"]:
-        if finding["severity"] == "unproven":
-            continue
-        where = "" if finding["seq"] is None else f" event {finding['seq']}"
-        who = "" if finding["task"] is None else f" task {finding['task']}"
-        line(f"{finding['severity']}{where}{who}: {finding['message']} [{finding['code']}]")
-    broken = sum(finding["severity"] == "broken" for finding in verdict["findings"])
+    broken = [f for f in verdict["findings"] if f["severity"] == "broken"]
     if broken:
-        line(f"BROKEN: {broken} finding{'s' * (broken > 1)}; do not trust this ledger")
+        line(f"BROKEN: {_count(broken, 'finding')}; do not trust this ledger")
     else:
         line(f"OK: {verdict['size']} events, root {verdict['root']}")
-    for title, sentences in (("Proven", "proven"), ("Not proven", "unproven")):
-        if verdict[sentences]:
-            line(f"{title}:")
-            for sentence in verdict[sentences]:
-                line(f"  - {sentence}")
+    for finding in verdict["findings"]:
+        if finding["severity"] != "unproven":
+            where = "" if finding["seq"] is None else f" event {finding['seq']}"
+            who = "" if finding["task"] is None else f" task {finding['task']}"
+            line(f"{finding['severity']}{where}{who}: {finding['message']} [{finding['code']}]")
+    for title in ("proven", "unproven"):
+        if verdict[title]:
+            line(f"{_TITLES[title]}:")
+            for sentence, times in Counter(verdict[title]).items():
+                line(f"  - {sentence}" + (f" ({times} times)" if times > 1 else ""))
+
+
+def _count(things: list[Any], word: str) -> str:
+    return f"{len(things)} {word}{'s' * (len(things) != 1)}"
