@@ -103,10 +103,9 @@ def _has_error(task: TaskObservations, k: int) -> bool:
     return task.has_error or (len(task.attempts) < k and not stopped)
 
 
-def incomparable(detail: Mapping[str, Any]) -> str | None:
-    """Why an imported series cannot be compared with a mean over tasks; None if it can."""
-    series = detail.get("source")
-    aggregation = series.get("aggregation") if isinstance(series, Mapping) else None
+def incomparable(series: Mapping[str, Any]) -> str | None:
+    """Why a series of a report cannot be compared with a mean over tasks; None if it can."""
+    aggregation = series.get("aggregation")
     if aggregation in (None, "micro_weighted"):
         return None
     return f"the source aggregates by {aggregation}, not over tasks"

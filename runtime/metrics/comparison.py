@@ -79,13 +79,21 @@ def compare_run(
 
 
 def compare_import(event: MetricsComputed, replayed: MetricResult, comparison: Comparison) -> None:
-    """Compare the values of an import where names correspond; its details have other shapes."""
+    """Compare the values of an import where names correspond; its details have other shapes.
+
+    So are the reference values of an invalidated report, which stands without official ones.
+    """
     for name, value in sorted(event.metrics.items()):
         reason = _why_not(name, event, replayed)
         if reason is None:
             comparison.look(f"metrics/{name}", value, replayed.metrics.get(name))
         else:
             comparison.not_compared.setdefault(name, reason)
+    for name, detail in sorted(replayed.details.items()):
+        told = _of_the_report(event, name)
+        if "reference_value" in detail and "reference_value" in told:
+            path = f"details/{name}/reference_value"
+            comparison.look(path, told["reference_value"], detail["reference_value"])
 
 
 def same(recorded: Any, replayed: Any) -> bool:
@@ -149,5 +157,11 @@ def _why_not(name: str, event: MetricsComputed, replayed: MetricResult) -> str |
         return ERASED
     if name not in replayed.metrics and name not in replayed.extra["unavailable"]:
         return OF_THE_SOURCE
+    return agentcompass.incomparable(_of_the_report(event, name))
+
+
+def _of_the_report(event: MetricsComputed, name: str) -> Mapping[str, Any]:
+    """The source's own words on a metric, which an import keeps in its detail."""
     detail = event.details.get(name)
-    return agentcompass.incomparable(detail) if isinstance(detail, Mapping) else None
+    told = detail.get("source") if isinstance(detail, Mapping) else None
+    return told if isinstance(told, Mapping) else {}

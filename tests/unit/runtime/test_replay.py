@@ -243,6 +243,12 @@ def test_a_reducer_that_is_not_installed_is_named_and_not_a_difference(tmp_path:
     assert "version 7" in found.not_compared["correct.pass^2"]
 
 
+def test_a_reducer_that_is_not_installed_and_left_no_detail_is_named_too(tmp_path: Path) -> None:
+    theirs = ev.ReducerUse(metric="correct", name="vendor", version=1, k=3, policy="count_as_zero")
+    found = replayed(write(tmp_path, uses=lambda uses: (*uses, theirs)))
+    assert list(found.not_compared) == ["correct.vendor@3"]
+
+
 def test_that_a_task_stopped_early_is_told_by_its_own_end(tmp_path: Path) -> None:
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         ledger.append(*opening("a", "b", k=2), *work({"a": [False, False]}))
@@ -306,6 +312,20 @@ def test_a_benchmark_that_fails_is_named_and_does_not_stop_the_replay(tmp_path: 
     assert "no table" in found.not_compared["benchmark bench"]
 
 
+class Listing(Bench):
+    def aggregate_metrics(self, state: RunState, metrics: MetricResult) -> MetricResult:
+        return metrics.model_copy(update={"extra": {**metrics.extra, "ids": list(state.tasks)}})
+
+
+def test_a_difference_within_a_list_is_named_by_its_place(tmp_path: Path) -> None:
+    def listed(result: MetricResult) -> MetricResult:
+        return result.model_copy(update={"extra": {**result.extra, "ids": ["a", "x", "c"]}})
+
+    found = replayed(write(tmp_path, change=listed), benchmark=Listing())
+    assert names(found) == ["extra/ids/1"]
+    assert "plug-in" in replayed(tmp_path).not_compared["extra/ids"]
+
+
 # -- erased verdicts ------------------------------------------------------------------------------
 
 
@@ -354,9 +374,12 @@ def test_an_erased_answer_takes_only_what_needs_answers(tmp_path: Path) -> None:
 # -- imported runs --------------------------------------------------------------------------------
 
 
-def write_import(path: Path, name: str, **values: float) -> Path:
+def source(name: str) -> dict[str, Any]:
+    return dict(json.loads((DATA / f"agentcompass_{name}.json").read_text("utf-8")))
+
+
+def write_import(path: Path, record: dict[str, Any], **values: float) -> Path:
     """A ledger of a real AgentCompass run, with the numbers of its own report."""
-    record = json.loads((DATA / f"agentcompass_{name}.json").read_text("utf-8"))
     refs = tuple(
         ev.TaskRef(task_id=row["task_id"], category=row["category"]) for row in record["tasks"]
     )
@@ -421,7 +444,7 @@ def reported(
 
 
 def test_an_imported_run_shows_its_own_numbers_and_ours_each_by_its_policy(tmp_path: Path) -> None:
-    found = replayed(write_import(tmp_path, "k3-avg"))
+    found = replayed(write_import(tmp_path, source("k3-avg")))
     assert found.equal is True
     assert found.source == "import"
     shown = {
@@ -444,24 +467,49 @@ def test_an_imported_run_shows_its_own_numbers_and_ours_each_by_its_policy(tmp_p
 
 
 def test_a_number_of_the_source_that_does_not_follow_is_named(tmp_path: Path) -> None:
-    found = replayed(write_import(tmp_path, "k3-avg", **{"correct.avg@3": 0.75}))
+    found = replayed(write_import(tmp_path, source("k3-avg"), **{"correct.avg@3": 0.75}))
     assert found.equal is False
     assert names(found) == ["metrics/correct.avg@3"]
 
 
 def test_a_number_that_only_the_source_can_compute_is_not_compared(tmp_path: Path) -> None:
-    found = replayed(write_import(tmp_path, "k3-avg", **{"vendor.index": 3.0}))
+    found = replayed(write_import(tmp_path, source("k3-avg"), **{"vendor.index": 3.0}))
     assert found.equal is True
     assert "not known here" in found.not_compared["vendor.index"]
 
 
 def test_an_invalidated_report_replays_without_official_values(tmp_path: Path) -> None:
-    found = replayed(write_import(tmp_path, "k3-fatal"))
-    assert found.equal is None
+    found = replayed(write_import(tmp_path, source("k3-fatal")))
+    assert found.equal is True  # what was compared are the reference values
     assert found.metrics.extra["unavailable"]["correct.avg@3"] == "invalidated"
     reference = found.metrics.details["correct.avg@3"]["reference_value"]
     assert reference == pytest.approx(0.7037037037037037)
     assert found.metrics.metrics["correct.avg@3[count_as_zero]"] == pytest.approx(19 / 42)
+
+
+def test_an_erased_verdict_of_an_import_is_told_and_no_difference(tmp_path: Path) -> None:
+    record = source("k3-avg")
+    record["tasks"][0]["task_id"] = "a"
+    write_import(tmp_path, record)
+    with LedgerView.open(tmp_path) as view:
+        found = replay(Erased(view, "evaluation.finished"))
+    assert found.equal is None
+    assert found.not_compared["correct.avg@3"] == "erased"
+
+
+def test_a_reference_value_that_does_not_follow_is_named(tmp_path: Path) -> None:
+    record = source("k3-fatal")
+    record["series"]["correct.pass@3"]["reference_value"] = 0.5
+    found = replayed(write_import(tmp_path, record))
+    assert names(found) == ["details/correct.pass@3/reference_value"]
+
+
+def test_a_series_that_is_no_mean_over_tasks_is_not_compared(tmp_path: Path) -> None:
+    record = source("k3-avg")
+    record["series"]["correct.avg@3"] |= {"aggregation": "category_mean", "value": 0.9}
+    found = replayed(write_import(tmp_path, record))
+    assert found.equal is True
+    assert "category_mean" in found.not_compared["correct.avg@3"]
 
 
 def test_the_document_is_json(tmp_path: Path) -> None:
