@@ -79,12 +79,16 @@ class _Watched:
         self._blobs = blobs
         self._erased: set[int] = set()
         self._last = 0
+        self._lacks_piece = False
 
     def event(self, seq: int) -> Recorded:
         recorded = self._blobs.event(seq)
-        self._last = seq
-        if recorded.erased:
-            self._erased.add(seq)
+        if not isinstance(recorded.event, PayloadErased):
+            self._last = seq
+            # Whoever lacks a piece asks for its event next, to name it.
+            if recorded.erased or self._lacks_piece:
+                self._erased.add(seq)
+                self._lacks_piece = False
         return recorded
 
     def blob(self, digest: bytes) -> bytes:
@@ -94,12 +98,13 @@ class _Watched:
         try:
             return self._blobs.resolve(value)
         except RunNotFound:
-            self._erased.add(self._last)
+            self._lacks_piece = True
             raise
 
     def take(self) -> set[int]:
         """The erased events that were asked for since the last call."""
-        taken, self._erased = self._erased, set()
+        taken = self._erased | ({self._last} if self._lacks_piece else set())
+        self._erased, self._lacks_piece = set(), False
         return taken
 
 
