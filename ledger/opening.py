@@ -83,10 +83,18 @@ def inode(path: Path) -> tuple[int, int]:
 
 def harden(connection: sqlite3.Connection) -> None:
     """Set what every connection to a ledger has: limits, and no trust in what the file says."""
+    connection.text_factory = _text
     for limit, most in _LIMITS.items():
         connection.setlimit(limit, most)
     for pragma in _PRAGMAS:
         connection.execute(pragma)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise LedgerDamaged("a stored text is not UTF-8") from error
 
 
 def typed_rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
@@ -201,6 +209,9 @@ class Source:
         self._budget = allowed
         try:
             yield from typed_rows(self._connection.execute(sql, args))
+        except UnicodeDecodeError as error:
+            # SQLite quotes a malformed schema in its message.
+            raise LedgerDamaged(f"{self.path} is malformed") from error
         except sqlite3.Error as error:
             raise self._explain(error) from error
 

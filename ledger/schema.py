@@ -116,7 +116,8 @@ def check(connection: sqlite3.Connection, path: str) -> bool:
         raise LedgerDamaged(f"{path} names format {version}, which never existed")
     try:
         found: _Rows = frozenset(connection.execute(_LIST).fetchall())
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # SQLite's own message may quote what is not UTF-8.
         raise LedgerDamaged(f"the schema of {path} cannot be read ({error})") from error
     if found == _expected(indexed=True):
         return True

@@ -1,9 +1,13 @@
 """The one check to call after each step that a test makes with a ledger."""
 
 import hashlib
+import sqlite3
 from pathlib import Path
 
-from ledger import LedgerView, tlog
+import zstandard
+
+from ledger import LedgerView, schema, tlog
+from ledger.segment import part_hash
 from ledger.verify import Finding, verify
 
 
@@ -40,3 +44,36 @@ def _check_event(view: LedgerView, seq: int, leaves: bytes) -> None:
 def broken(path: Path, **how: object) -> list[Finding]:
     """Return what verify finds broken in a ledger, by path."""
     return [f for f in verify(path, **how) if f.severity == "broken"]
+
+
+def forge(path: Path, *statements: str) -> None:
+    """Change a ledger as no program of ours would, and put the schema back as it was."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("BEGIN")
+    triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        connection.execute(statement)
+    for statement in schema.STATEMENTS:
+        if statement.startswith("CREATE TRIGGER"):
+            connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def plain_events(path: Path) -> bytes:
+    """Return the plain bytes of the events of a ledger that has one segment of them."""
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT data FROM segment WHERE id < 1 << 20 ORDER BY id")
+        frame = b"".join(data for (data,) in rows)
+    connection.close()
+    return zstandard.ZstdDecompressor().decompressobj().decompress(frame)
+
+
+def store_plain(path: Path, plain: bytes, *more: str) -> None:
+    """Put other plain bytes of events in their place, as a forger would who knows the format."""
+    frame = zstandard.ZstdCompressor().compress(plain)
+    row = f"(0, {len(plain)}, {part_hash(frame)}, x'{frame.hex()}')"
+    forge(path, "DELETE FROM segment", f"INSERT INTO segment VALUES {row}", *more)

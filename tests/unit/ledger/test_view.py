@@ -17,10 +17,9 @@ from ledger.errors import (
     RunNotFound,
     VersionUnsupported,
 )
-from ledger.segment import part_hash
 from ledger.store import Ledger
 from tests import events_of as say
-from tests.ledger_checks import check_ledger
+from tests.ledger_checks import check_ledger, forge, plain_events, store_plain
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,20 +37,6 @@ def path(tmp_path: Path) -> Path:
         ledger.checkpoint()
         ledger.append(*say.ending())
     return path
-
-
-def forge(path: Path, *statements: str) -> None:
-    """Change a ledger as no program of ours would, and put the schema back as it was."""
-    with sqlite3.connect(path, isolation_level=None) as connection:
-        triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
-        for (name,) in triggers.fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            connection.execute(statement)
-        for statement in schema.STATEMENTS:
-            if statement.startswith("CREATE TRIGGER"):
-                connection.execute(statement)
-    connection.close()
 
 
 # --- what is read --------------------------------------------------------------------------------
@@ -329,20 +314,10 @@ def test_a_flipped_byte_is_named_with_its_event_and_events_before_are_read(path:
 
 
 def test_a_body_that_is_not_the_committed_one_is_named(path: Path) -> None:
-    import zstandard
-
-    with sqlite3.connect(path) as connection:
-        rows = connection.execute("SELECT id, data, plain FROM segment ORDER BY id").fetchall()
-    connection.close()
-    plain = zstandard.ZstdDecompressor().decompressobj().decompress(b"".join(r[1] for r in rows))
+    plain = plain_events(path)
     altered = plain.replace(b'"correct":true', b'"correct":null', 1)
     assert altered != plain
-    frame = zstandard.ZstdCompressor().compress(altered)
-    forge(
-        path,
-        "DELETE FROM segment",
-        f"INSERT INTO segment VALUES (0, {len(plain)}, {part_hash(frame)}, x'{frame.hex()}')",
-    )
+    store_plain(path, altered)
     with LedgerView.open(path) as view:
         assert view.event(5).seq == 5
         with pytest.raises(
