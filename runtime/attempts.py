@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from typing import Final
 
 from ledger import events as ev
 from ledger.errors import NotStored, ValueRefused
 from runtime.collecting import Collection, collect
 from runtime.contracts import Task
-from runtime.harvest import discarded, expected, refused_error, result_event
+from runtime.harvest import attempt_status, discarded, expected, refused_error, result_event
 from runtime.judging import analyze, judge
 from runtime.results import ErrorInfo, RunResult
 from runtime.retry import DEFAULT_RETRIED, Retry
@@ -18,12 +17,6 @@ from runtime.trail import Trail, Work
 from runtime.tries import Tried, Try
 
 _log = logging.getLogger(__name__)
-_STATUSES: Final[dict[tuple[bool, bool], ev.AttemptStatus]] = {
-    (False, False): "completed",
-    (True, False): "run_error",
-    (False, True): "eval_error",
-    (True, True): "run_error_or_eval_error",
-}
 
 
 class Attempt:
@@ -185,7 +178,7 @@ class Attempt:
         if late and evaluation_error is None:
             # Values refused since the result was recorded came from the verifier.
             evaluation_error = refused_error(late, "evaluate")
-        status = _STATUSES[run_error is not None, evaluation_error is not None]
+        status = attempt_status(run_error, evaluation_error)
         if status == "completed" and tried.result.status == "skipped":
             status = "skipped"
         error = run_error or evaluation_error

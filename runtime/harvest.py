@@ -17,7 +17,13 @@ from runtime.results import ErrorInfo, Evaluation, RunResult
 
 VALUE_REFUSED: Final = "value_refused"
 _SHOWN: Final = 10
-_STATUSES: Final = frozenset(get_args(ev.AttemptStatus))
+_KNOWN: Final = frozenset(get_args(ev.AttemptStatus))
+_STATUSES: Final[dict[tuple[bool, bool], ev.AttemptStatus]] = {
+    (False, False): "completed",
+    (True, False): "run_error",
+    (False, True): "eval_error",
+    (True, True): "run_error_or_eval_error",
+}
 
 
 @dataclass(slots=True)
@@ -132,6 +138,13 @@ def kept_result(task: Task, given: Any) -> tuple[RunResult, ErrorInfo | None]:
     return kept, error
 
 
+def attempt_status(
+    run_error: ErrorInfo | None, evaluation_error: ErrorInfo | None
+) -> ev.AttemptStatus:
+    """The status of an attempt with these errors; a wrong answer is none."""
+    return _STATUSES[run_error is not None, evaluation_error is not None]
+
+
 def expected(task: Task) -> Any:
     """The task's ground truth, as far as it can be held; `evaluation_event` names the rest."""
     return canonical.prune(task.ground_truth)[0]
@@ -142,7 +155,7 @@ def _own_error(given: RunResult) -> ErrorInfo | None:
         return _error_info(given.error)
     if given.status in ("completed", "skipped", "eval_error"):
         return None
-    if type(given.status) is str and given.status in _STATUSES:
+    if type(given.status) is str and given.status in _KNOWN:
         return ErrorInfo(code=given.status, message=f"the harness reported {given.status}")
     return ErrorInfo(code="bad_result", message=f"the harness gave the status {given.status!r}")
 

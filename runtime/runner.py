@@ -10,8 +10,6 @@ from typing import Any
 from ledger.errors import AclError
 from ledger.events import (
     ErrorInfo,
-    MetricsComputed,
-    ReducerUse,
     RunCreated,
     RunFinished,
     RunStarted,
@@ -21,9 +19,10 @@ from ledger.events import (
 from ledger.store import Ledger
 from ledger.version import __version__
 from runtime.contracts import Task
+from runtime.ending import compute
 from runtime.interrupt import StopSignal
 from runtime.limits import Limits
-from runtime.metrics import aggregate, summarize_results
+from runtime.metrics import summarize_results
 from runtime.models import RunRequest
 from runtime.outcome import LOG_NAME, existing_paths
 from runtime.paths import reserve, run_root
@@ -222,21 +221,13 @@ class UnifiedEvaluationRuntime:
         """Compute the metrics of all tasks, new and reused, and end the run."""
         await self._publisher.stop()
         await self.recorder.record(SummaryStarted())
-        metrics, event = await asyncio.to_thread(self._metrics)
+        metrics, event = await asyncio.to_thread(compute, self.recorder, self.setup.benchmark)
         await self.recorder.record(event)
         error = self._final_error()
         status: RunStatus = "completed" if error is None else "failed"
         return await self._end(
             status, error=error, exit_code=0 if error is None else 1, metrics=metrics
         )
-
-    def _metrics(self) -> tuple[MetricResult, MetricsComputed]:
-        state = self.recorder.state()
-        reduced, uses = aggregate(state)
-        metrics = self.setup.benchmark.aggregate_metrics(state, reduced)
-        if not isinstance(metrics, MetricResult):
-            raise TypeError(f"benchmark {self.setup.benchmark.id} gave no MetricResult")
-        return metrics, metrics_event(metrics, uses, state.size, state.root)
 
     def _final_error(self) -> ErrorInfo | None:
         workers = self._workers
@@ -295,20 +286,3 @@ class UnifiedEvaluationRuntime:
             exit_code=exit_code,
             paths=existing_paths(self.directory),
         )
-
-
-def metrics_event(
-    metrics: MetricResult, uses: Sequence[ReducerUse], size: int, root: bytes
-) -> MetricsComputed:
-    """The event of metrics computed from the first `size` events, whose tree has this root."""
-    return MetricsComputed(
-        schema_version=metrics.schema_version,
-        metrics=metrics.metrics,
-        counts=metrics.counts.model_dump(),
-        details=metrics.details,
-        extra=metrics.extra,
-        reducers=tuple(uses),
-        size=size,
-        root=root.hex(),
-        source="evaluation",
-    )

@@ -16,10 +16,16 @@ _log = logging.getLogger(__name__)
 def select(benchmark: Benchmark, params: dict[str, Any]) -> list[Task]:
     """Load and select the tasks; UsageError, with positions, for ids that cannot be told apart."""
     tasks = list(benchmark.select_tasks(benchmark.load_tasks(params), params))
+    check_ids(benchmark.id, tasks)
+    return tasks
+
+
+def check_ids(benchmark: str, tasks: Sequence[Task]) -> None:
+    """Raise UsageError, with positions, for ids that are no text, too long, or not unique."""
     positions: dict[str, int] = {}
     for position, task in enumerate(tasks):
         if not isinstance(task, Task) or type(task.task_id) is not str:
-            raise UsageError(f"task {position} of {benchmark.id} has no text as its id")
+            raise UsageError(f"task {position} of {benchmark} has no text as its id")
         if len(task.task_id.encode("utf-8", "surrogatepass")) > MAX_TASK:
             raise UsageError(f"the id of task {position} has more than {MAX_TASK} bytes")
         if task.task_id in positions:
@@ -29,7 +35,6 @@ def select(benchmark: Benchmark, params: dict[str, Any]) -> list[Task]:
                 hint="give every task an id of its own; positions count from 0",
             )
         positions[task.task_id] = position
-    return tasks
 
 
 def selection_event(
