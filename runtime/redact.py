@@ -9,7 +9,7 @@ whatever the names around them.
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count as counted
@@ -34,11 +34,12 @@ class Redactor:
     """Replaces secrets by `********` and counts them; pure but for a cache of keys.
 
     `environ` maps variables to values: those whose names look secret and whose values have at
-    least 8 characters are replaced wherever they occur. Redacting again finds nothing more.
+    least 8 characters are replaced wherever they occur, and so are `secrets` as long as that, for
+    instance an API key that stands in a request. Redacting again finds nothing more.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._values = secret_values(environ)
+    def __init__(self, environ: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
+        self._values = secret_values(environ, secrets)
         self._short_key = lru_cache(maxsize=4096)(self._long_key)
 
     def redact(self, value: Any) -> tuple[Any, int]:

@@ -6,7 +6,7 @@ not in `ORDINARY`. `HIDING` names hide everything below them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from urllib.parse import quote
 
@@ -65,16 +65,16 @@ def kind_of_key(key: str) -> Kind:
     return Kind.PLAIN
 
 
-def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of the variables whose names look secret, in every spelling, longest first.
+def secret_values(environ: Mapping[str, str], known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Values of the variables whose names look secret, and `known` ones, longest first.
 
     Values under 8 characters are left out: they would match ordinary text. A value that is
-    quoted in a URL or escaped in JSON text is still the value.
+    quoted in a URL or escaped in JSON text is still the value: every spelling is given.
     """
     found: set[str] = set()
-    for name, raw in environ.items():
-        value = raw.strip()
-        if len(value) < MIN_VARIABLE_LENGTH or not value.strip("*") or not _is_variable(name):
+    values = [value for name, value in environ.items() if _is_variable(name)]
+    for value in map(str.strip, [*values, *known]):
+        if len(value) < MIN_VARIABLE_LENGTH or not value.strip("*"):
             continue
         found.add(value)
         found.add(quote(value, safe="", errors="replace"))

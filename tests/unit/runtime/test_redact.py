@@ -161,6 +161,11 @@ def test_values_of_secret_variables_are_hidden_whatever_their_shape() -> None:
     )
 
 
+def test_a_secret_that_is_given_is_hidden_whatever_its_shape() -> None:
+    redactor = Redactor({}, ["battery staple", "short"])
+    assert redactor.redact_text("a battery staple, in short") == (f"a {MASK}, in short", 1)
+
+
 def test_a_variable_holding_asterisks_does_not_count_for_ever() -> None:
     redactor = Redactor({"MY_TOKEN": MASK})
     assert redactor.redact({"token": MASK}) == ({"token": MASK}, 0)
