@@ -53,7 +53,8 @@ def _take(progress: Progress, line: dict[str, Any]) -> None:
         case "task_started" if isinstance(task, str):
             index = _count(payload.get("index")) if isinstance(payload, dict) else None
             progress.order.setdefault(task, len(progress.order) if index is None else index)
-            if isinstance(category := line.get("category"), str):
+            category = line.get("category")
+            if isinstance(category, str) and category:
                 progress.categories[task] = category
         case "attempt_started" if isinstance(task, str):
             number = _count(line.get("attempt"))

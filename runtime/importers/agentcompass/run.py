@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ledger import events as ev
-from ledger.errors import VersionUnsupported
+from ledger.errors import UsageError, VersionUnsupported
 from runtime.importers.agentcompass.layout import Layout, arrange
 from runtime.importers.agentcompass.metrics import source_metrics
 from runtime.importers.agentcompass.plans import Plans
@@ -76,6 +76,8 @@ class ForeignRun:
 def read_run(source: Source) -> ForeignRun:
     """Read what the run's own files and the indices of its tasks say."""
     run = ForeignRun(source, arrange(source))
+    if not run.layout.run and not run.layout.tasks:
+        raise UsageError(f"{source.root} holds nothing of an {FORMAT} run")
     run.info = _read(run, "run_info.json")
     _refuse_newer(run.info.get("schema_version"))
     run.params = _read(run, "params.json")
@@ -233,7 +235,10 @@ def _tell_the_rest(run: ForeignRun) -> None:
                     _check_kept(run, file)
     if (file := run.layout.run.get("progress.json")) is not None:
         _check_kept(run, file)
-    run.remarks += [Remark(file.path, "no file of this layout") for file in foreign]
+    told = {remark.source for remark in run.remarks if not remark.placed}
+    run.remarks += [
+        Remark(file.path, "no file of this layout") for file in foreign if file.path not in told
+    ]
     run.remarks += [
         Remark(file.path, "its writing was cut short") for file in run.layout.unfinished
     ]

@@ -96,7 +96,7 @@ def test_a_number_with_too_many_digits_is_refused():
     assert "not readable" in str(why(b'{"a": ' + b"9" * 5000 + b"}"))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.dictionaries(st.text(), st.integers() | st.text() | st.floats(allow_nan=False)), st.data()
 )
