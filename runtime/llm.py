@@ -39,10 +39,10 @@ __all__ = [
     "CallEnd",
     "CallRecorder",
     "CallStart",
+    "ClientSurroundings",
     "Completion",
     "LLMClient",
     "ModelCallFailed",
-    "Surroundings",
     "ToolCall",
     "resolve_api_key",
 ]
@@ -124,7 +124,7 @@ class _Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ClientSurroundings:
     """What a client takes from outside; the same surroundings give the same records.
 
     `environ` is where an API key given by name is looked up, `transport` replaces the network.
@@ -151,7 +151,7 @@ class LLMClient:
         *,
         api_key: ApiKey = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        around: Surroundings | None = None,
+        around: ClientSurroundings | None = None,
     ) -> None:
         if spec.api_protocol not in ("", PROTOCOL):
             raise UsageError(
@@ -162,7 +162,7 @@ class LLMClient:
         self._calls = calls
         self._api_key = spec.api_key if api_key is None else api_key
         self._timeout_seconds = timeout_seconds
-        self._around = around or Surroundings()
+        self._around = around or ClientSurroundings()
         self._next_index = 0
         self._http = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout_seconds, connect=min(_CONNECT_SECONDS, timeout_seconds)),

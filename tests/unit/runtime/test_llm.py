@@ -16,9 +16,9 @@ from ledger.events import CallFinished, CallStarted, Usage
 from runtime.llm import (
     CallEnd,
     CallStart,
+    ClientSurroundings,
     LLMClient,
     ModelCallFailed,
-    Surroundings,
     ToolCall,
     resolve_api_key,
 )
@@ -53,10 +53,10 @@ class Records:
         return call
 
 
-def surroundings(**more: Any) -> Surroundings:
+def surroundings(**more: Any) -> ClientSurroundings:
     seconds = itertools.count()
     ids = itertools.count()
-    return Surroundings(
+    return ClientSurroundings(
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         monotonic=lambda: float(next(seconds)),
         new_id=lambda: f"call-{next(ids)}",
