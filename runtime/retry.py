@@ -30,6 +30,8 @@ DEFAULT_RETRIED: Final = frozenset(
     }
 )
 
+_DOUBLINGS: Final = 64  # after that any cap is reached, and a float is not yet full
+
 Uniform = Callable[[float, float], float]
 
 
@@ -64,7 +66,7 @@ class RetryPolicy:
         retried, pattern = self._matches(error)
         if not retried:
             return None
-        bound = self._most if made > 60 else min(self._least * 2**made, self._most)
+        bound = min(self._least * 2.0 ** min(made, _DOUBLINGS), self._most)
         return Retry(self._uniform(bound / 2, bound), pattern)
 
     def _matches(self, error: ErrorInfo) -> tuple[bool, str | None]:
