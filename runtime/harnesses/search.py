@@ -60,7 +60,13 @@ class SearchHarness(BaseHarness):
 
         async def score(sources: Sequence[str]) -> list[int]:
             rows = await try_candidates(sources, task.input["entry"], checks, _TRIAL)
-            return [sum(row) for row in rows]
+            passed = [sum(row) for row in rows]
+            await context.tool(
+                "run_examples",
+                arguments={"candidates": len(sources)},
+                output={"passed": passed, "examples": len(checks)},
+            )
+            return passed
 
         try:
             found = await search(

@@ -17,6 +17,7 @@ Score = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 
 _FIRST_BATCH = 8
 _LARGEST_BATCH = 64
+_UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,11 @@ async def search(source: str, *, examples: int, budget: int, seed: str, score: S
     """
     if budget <= 0:
         return Found(source, 0, 0, ())
-    (passed,) = await score([source])
-    run = _Search(source, examples, budget, score, Found(source, 0, passed, ()))
+    run = _Search(source, examples, budget, score)
     singles = list(mutations(source))
     random.Random(seed).shuffle(singles)  # noqa: S311 (reproducible on purpose)
-    await run.go_through((change,) for change in singles)
+    # The source as it is goes first, in the same batch: a score of its own would cost a process.
+    await run.go_through([(), *((change,) for change in singles)])
     await run.go_through(run.pairs(singles))
     return run.best
 
@@ -58,8 +59,8 @@ async def search(source: str, *, examples: int, budget: int, seed: str, score: S
 class _Search:
     """The state of one search; `best.tried` counts what the budget pays for."""
 
-    def __init__(self, source: str, examples: int, budget: int, score: Score, start: Found) -> None:
-        self.best = start
+    def __init__(self, source: str, examples: int, budget: int, score: Score) -> None:
+        self.best = Found(source, 0, _UNKNOWN, ())
         self._source = source
         self._examples = examples
         self._budget = budget
@@ -71,7 +72,8 @@ class _Search:
         left = iter(candidates)
         size = _FIRST_BATCH
         while self.best.passed < self._examples:
-            batch = list(itertools.islice(left, min(size, self._budget - self.best.tried)))
+            room = self._budget - self.best.tried + (self.best.passed == _UNKNOWN)
+            batch = list(itertools.islice(left, min(size, room)))
             if not batch:
                 return
             sources = [apply(self._source, changes) for changes in batch]
@@ -90,6 +92,9 @@ class _Search:
     def _take(self, changes: tuple[Mutation, ...], patched: str, passed: int) -> None:
         if self.best.passed == self._examples:
             return  # in the same batch, behind the one that was found
+        if not changes:
+            self.best = replace(self.best, passed=passed)
+            return
         if len(changes) == 1:
             self._passed[changes[0]] = passed
         best, tried = self.best, self.best.tried + 1

@@ -30,11 +30,22 @@ class NoCalls:
         raise AssertionError
 
 
-async def no_tool(*_: Any, **__: Any) -> None:
-    """Tools are not recorded in these tests."""
+class Tools:
+    """Keeps what is told of tools."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    async def __call__(self, name: str, **fields: Any) -> None:
+        self.told.append((name, fields))
 
 
-def context(attempt: int = 1, retry: int = 0, session: Session | None = None) -> AttemptContext:
+def context(
+    attempt: int = 1,
+    retry: int = 0,
+    session: Session | None = None,
+    tools: Tools | None = None,
+) -> AttemptContext:
     return AttemptContext(
         request=RunRequest(benchmark=BenchmarkSpec(id="acl-repair")),
         attempt=attempt,
@@ -42,7 +53,7 @@ def context(attempt: int = 1, retry: int = 0, session: Session | None = None) ->
         plan=ExecutionPlan(EnvironmentSpec()),
         session=session,
         calls=NoCalls(),
-        tool=no_tool,
+        tool=tools or Tools(),
         api_key=None,
     )
 
@@ -71,6 +82,16 @@ def test_the_trajectory_tells_what_was_tried_and_ends_with_the_answer() -> None:
         "passed": 3,
         "examples": 3,
     }
+
+
+def test_each_run_of_the_examples_is_told_as_the_use_of_a_tool() -> None:
+    tools = Tools()
+    result = work(TASKS["strings-is_palindrome"], context(tools=tools), budget=12)
+    assert {name for name, _ in tools.told} == {"run_examples"}
+    passed = [count for _, fields in tools.told for count in fields["output"]["passed"]]
+    assert len(passed) == sum(fields["arguments"]["candidates"] for _, fields in tools.told)
+    assert len(passed) == 1 + result.metrics["candidates"]  # the source as it was, and each change
+    assert max(passed) == result.metrics["examples_passed"]
 
 
 def test_a_larger_budget_repairs_more_and_none_repairs_nothing() -> None:
