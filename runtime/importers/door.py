@@ -1,11 +1,9 @@
 """The one door for foreign runs: every importer's events enter a ledger here."""
 
-import platform
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ledger import events as ev
 from ledger.errors import UsageError
@@ -26,6 +24,7 @@ from runtime.importers.source import Source
 from runtime.plugins import installed
 from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION
+from runtime.surroundings import program
 
 Create = Callable[[Path], Recorder]
 """Makes a new ledger in an empty directory, and the recorder that writes to it."""
@@ -135,15 +134,15 @@ class _Writing:
 
     def _head(self, run_id: str, identity: str, command: Sequence[str]) -> list[ev.AnyEvent]:
         plan = self.plan
+        known: Any = program()
         created = ev.RunCreated(
             run_id=run_id,
             request=plan.request,
             persistence_params=plan.persistence_params,
             acl_version=__version__,
-            python=platform.python_version(),
-            platform=sys.platform,
             command=tuple(command),
             redaction_policy=POLICY_VERSION,
+            **known,
         )
         imported = ev.RunImported(
             format=plan.format,
