@@ -163,6 +163,22 @@ def test_a_known_model_has_a_cost() -> None:
     assert records.end.cost_source == "price_table"
 
 
+def test_what_the_provider_says_it_charged_goes_above_the_price_table() -> None:
+    async def charged(request: httpx.Request) -> httpx.Response:
+        message = {"role": "assistant", "content": "42"}
+        usage = {"prompt_tokens": 3, "completion_tokens": 2, "cost": 0.5}
+        return httpx.Response(200, json={"choices": [{"message": message}], "usage": usage})
+
+    async def call(records: Records) -> None:
+        around = surroundings(transport=httpx.MockTransport(charged))
+        async with LLMClient(spec("http://h/v1", id="gpt-4o"), records, around=around) as client:
+            await client.chat(QUESTION)
+
+    records = Records()
+    asyncio.run(call(records))
+    assert (records.end.cost_usd, records.end.cost_source) == (0.5, "provider")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_tool_calls_come_back_whole(stream: bool) -> None:
     call = {"id": "t1", "type": "function", "function": {"name": "f", "arguments": '{"path": "é"}'}}
