@@ -11,7 +11,7 @@ from runtime.contracts import Task
 from runtime.harvest import attempt_status, discarded, expected, refused_error, result_event
 from runtime.judging import analyze, judge
 from runtime.results import ErrorInfo, RunResult
-from runtime.retry import DEFAULT_RETRIED, Retry
+from runtime.retry import HOUSE_FAULTS, Retry
 from runtime.stages import StageTimeout, explain, stage
 from runtime.trail import Trail, Work
 from runtime.tries import Tried, Try
@@ -157,7 +157,7 @@ class Attempt:
         error = tried.error
         if tried.result.status == "skipped" or tried.context is None:
             return None
-        if error is not None and (error.fatal or error.code in DEFAULT_RETRIED):
+        if error is not None and (error.fatal or error.code in HOUSE_FAULTS):
             return None
         while True:
             event = await judge(self.trail, tried)

@@ -1,15 +1,12 @@
-"""Model calls of attempts: which are open, and how the client's records become events."""
+"""Which model calls of which attempts are open: what is left of them when a try ends is lost."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 from ledger import events as ev
 from ledger.events import AnyEvent
 
 Key = tuple[str, int]
-
-_HEADER: Final = frozenset({"type", "task", "attempt", "lease", "redactions"})
 
 
 @dataclass(slots=True)
@@ -68,33 +65,3 @@ class OpenCalls:
         calls.pop(call_id, None)
         if not calls:
             self._open.pop(key, None)
-
-
-class AttemptCalls:
-    """Records the model calls of one attempt; the `CallRecorder` of its context."""
-
-    def __init__(self, task: str, attempt: int, record: Callable[..., Awaitable[None]]) -> None:
-        self._task = task
-        self._attempt = attempt
-        self._record = record
-
-    async def started(self, call: Any) -> None:
-        """Return once the start is on disk; the request may be sent then."""
-        await self._record(
-            ev.CallStarted(task=self._task, attempt=self._attempt, **_fields(call, ev.CallStarted))
-        )
-
-    async def finished(self, call: Any) -> None:
-        """Return once the end is on disk."""
-        await self._record(
-            ev.CallFinished(
-                task=self._task, attempt=self._attempt, **_fields(call, ev.CallFinished)
-            )
-        )
-
-
-def _fields(call: Any, event: type[ev.Event]) -> dict[str, Any]:
-    """The fields of an event that `call` has, by the same names."""
-    names = [name for name in event.model_fields if name not in _HEADER]
-    found = {name: getattr(call, name, None) for name in names}
-    return {name: value for name, value in found.items() if value is not None}

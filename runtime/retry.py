@@ -15,20 +15,17 @@ from typing import Final
 from ledger.errors import UsageError
 from ledger.events import ErrorInfo
 from runtime.models import ExecutionSpec
+from runtime.provider_error import AUTHENTICATION, NOT_FOUND, PERMISSION, QUOTA, RETRYABLE
 
-DEFAULT_RETRIED: Final = frozenset(
-    {
-        # provider, as `runtime.llm` classifies: 429, 5xx, no or a broken connection
-        "provider_rate_limited",
-        "provider_server_error",
-        "provider_connection",
-        "provider_timeout",
-        # sandbox
-        "environment_start_failed",
-        "environment_network_failed",
-        "sandbox_failed",
-    }
-)
+DEFAULT_RETRIED: Final = RETRYABLE | {
+    "environment_start_failed",
+    "environment_network_failed",
+    "sandbox_failed",
+}
+"""Codes of failures of provider (429, 5xx, connection) and sandbox, which pass by themselves."""
+
+HOUSE_FAULTS: Final = DEFAULT_RETRIED | {AUTHENTICATION, PERMISSION, NOT_FOUND, QUOTA}
+"""Codes of failures that say nothing about the agent: its empty answer is not judged wrong."""
 
 _DOUBLINGS: Final = 64  # after that any cap is reached, and a float is not yet full
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from ledger import events as ev
@@ -39,6 +40,7 @@ class Trail:
         self.verdict: tuple[bool | None, float | None] = (None, None)
         self.issues: list[ev.Issue] = []
         self.applied_recipes: tuple[str, ...] = ()
+        self.call_numbers = count()
         self._phase: ev.Phase | None = None
         self._phase_began = 0.0
 

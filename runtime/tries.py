@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ledger.events import ErrorInfo, Phase
-from runtime.calls import AttemptCalls
+from runtime.attempt_calls import AttemptCalls
 from runtime.contracts import (
     AttemptContext,
     BaseHarness,
@@ -100,7 +100,7 @@ class Try:
             retry=trail.retry,
             plan=plan,
             session=session,
-            calls=AttemptCalls(trail.task.task_id, trail.attempt, trail.record),
+            calls=AttemptCalls(trail.task.task_id, trail.attempt, trail.record, trail.call_numbers),
             tool=trail.tool,
             api_key=self._setup.api_key,
         )
