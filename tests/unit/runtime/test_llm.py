@@ -565,6 +565,24 @@ async def _trickling(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Trickle())
 
 
+def test_a_stream_that_closes_in_peace_before_its_end_is_a_broken_one() -> None:
+    async def closing(request: httpx.Request) -> httpx.Response:
+        said = 'data: {"choices": [{"index": 0, "delta": {"content": "forty"}}]}\n\n'
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, text=said)
+
+    async def call(records: Records) -> None:
+        around = surroundings(transport=httpx.MockTransport(closing))
+        async with LLMClient(spec("http://h/v1"), records, around=around) as client:
+            await client.chat(QUESTION, stream=True)
+
+    records = Records()
+    with pytest.raises(ModelCallFailed) as caught:
+        asyncio.run(call(records))
+    assert caught.value.code == "provider_connection"
+    assert records.end.response is not None
+    assert records.end.response["choices"][0]["message"]["content"] == "forty"
+
+
 def test_a_stream_of_keep_alives_alone_does_not_go_on_for_ever() -> None:
     async def call() -> None:
         around = surroundings(transport=httpx.MockTransport(_trickling))
