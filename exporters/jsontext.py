@@ -12,17 +12,19 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Final
 
 from ledger import canonical
 from ledger.canonical.escape import RESERVED
 
-_quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 _CHUNK: Final = 64 * 1024
 _INDENT: Final = "  "
+_SHORT: Final = 100  # characters of a key whose spelling is worth remembering
 
 _Members = Iterator[tuple[str, object]]
 
@@ -74,23 +76,23 @@ def _tokens(root: object) -> Iterator[str]:
     stack: list[tuple[_Members, str]] = []
     label, value = "", root
     while True:
-        opened = _open(value)
-        first = None if opened is None else next(opened[0], None)
-        if opened is None:
-            yield label + _scalar(value)
-        elif first is None:
-            yield label + opened[1]
+        text = _scalar(value)
+        if text is not None:
+            yield label + text
         else:
-            members, brackets = opened
-            stack.append((members, brackets[1]))
-            yield f"{label}{brackets[0]}\n{_INDENT * len(stack)}"
-            label, value = first
-            continue
+            members, brackets = _open(value)
+            first = next(members, None)
+            if first is not None:
+                stack.append((members, brackets[1]))
+                yield f"{label}{brackets[0]}\n{_INDENT * len(stack)}"
+                label, value = first
+                continue
+            yield label + brackets
         while stack:
             following = next(stack[-1][0], None)
             if following is not None:
-                yield f",\n{_INDENT * len(stack)}"
                 label, value = following
+                label = f",\n{_INDENT * len(stack)}{label}"
                 break
             _, closing = stack.pop()
             yield f"\n{_INDENT * len(stack)}{closing}"
@@ -98,8 +100,24 @@ def _tokens(root: object) -> Iterator[str]:
             return
 
 
-def _open(value: object) -> tuple[_Members, str] | None:
-    """The members of a container and its brackets; None for a scalar."""
+def _scalar(value: object) -> str | None:
+    """The text of what JSON has a word for; None for containers and for what needs an envelope."""
+    kind = type(value)
+    if kind is str:
+        return None if _holds_pair(str(value)) else encode_basestring(str(value))
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if isinstance(value, int) and _LEAST_INT <= value <= _MOST_INT:
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float.__repr__(value)
+    return None
+
+
+def _open(value: object) -> tuple[_Members, str]:
+    """The members of a container, each with its label, and its brackets."""
     match value:
         case dict():
             return ((_label(key), item) for key, item in _ordered(value)), "{}"
@@ -107,46 +125,35 @@ def _open(value: object) -> tuple[_Members, str] | None:
             return ((_label(key), item) for key, item in value.make()), "{}"
         case list() | tuple():
             return (("", item) for item in value), "[]"
-        case str() if _PAIR.search(value):
-            return _envelope(value)
-        case str() | None | bool():
-            return None
-        case int() if _LEAST_INT <= value <= _MOST_INT:
-            return None
-        case float() if math.isfinite(value):
-            return None
         case _:
-            return _envelope(value)
+            # One reserved key, which is not to be escaped like a user's.
+            envelope = json.loads(canonical.encode(value))
+            return ((f"{encode_basestring(k)}: ", parts) for k, parts in envelope.items()), "{}"
 
 
 def _ordered(members: dict[str, object]) -> Iterable[tuple[str, object]]:
-    # A ledger sorts such keys by their escaped spelling, which is not the one written here.
-    return sorted(members.items()) if _SURROGATE.search("".join(members)) else members.items()
-
-
-def _envelope(value: object) -> tuple[_Members, str]:
-    """What the canonical form has for a value that JSON has no word for: one reserved key."""
-    envelope = json.loads(canonical.encode(value))
-    return ((f"{_quote(key)}: ", parts) for key, parts in envelope.items()), "{}"
-
-
-def _scalar(value: object) -> str:
-    match value:
-        case str():
-            return _quote(value)
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case float():
-            return float.__repr__(value)
-        case _:
-            return str(value)
+    # A ledger sorts keys with surrogates by their escaped spelling, which is not written here.
+    keys = "".join(members)
+    is_sorted_otherwise = not keys.isascii() and _SURROGATE.search(keys)
+    return sorted(members.items()) if is_sorted_otherwise else members.items()
 
 
 def _label(key: str) -> str:
-    if _PAIR.search(key):
+    return _short_label(key) if len(key) <= _SHORT else _made_label(key)
+
+
+@lru_cache(maxsize=1024)
+def _short_label(key: str) -> str:
+    return _made_label(key)
+
+
+def _made_label(key: str) -> str:
+    if _holds_pair(key):
         key = next(iter(json.loads(canonical.encode({key: None}))))
     elif key.startswith(RESERVED):
         key = f"{RESERVED}.{key}"
-    return f"{_quote(key)}: "
+    return f"{encode_basestring(key)}: "
+
+
+def _holds_pair(text: str) -> bool:
+    return not text.isascii() and _PAIR.search(text) is not None
