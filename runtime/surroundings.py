@@ -14,6 +14,7 @@ from ledger.store import system_clock
 from ledger.tail import Clock, Entropy
 from runtime.limits import Sleep
 from runtime.plugins import Plugins
+from runtime.prices import price_table_sha256
 from runtime.retry import Uniform
 
 _PACKAGES: Final = ("google-re2", "httpx", "orjson", "pydantic", "xxhash", "zstandard")
@@ -46,6 +47,7 @@ def program() -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "platform": f"{sys.platform}-{platform.machine()}",
+        "price_table_sha256": price_table_sha256(),
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
     }
 
