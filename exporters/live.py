@@ -18,6 +18,7 @@ from exporters.record import has_record, record_file
 from exporters.retry_record import retry_file
 from exporters.run_files import PARAMS, params, run_info
 from exporters.write import write_tree
+from ledger.errors import ExportRefused
 from ledger.state import RunState, TaskState
 from ledger.view import Blobs
 
@@ -56,7 +57,7 @@ class LiveExport:
             self._size = state.size
             return
         if not self._written:
-            self._target.mkdir(parents=True, exist_ok=True)
+            self._make_target()
         with Folder.open(self._target.resolve()) as folder:
             if not folder.try_lock():
                 return
@@ -68,6 +69,12 @@ class LiveExport:
                 self._written.add(file.path)
             folder.sync()
         self._size = state.size
+
+    def _make_target(self) -> None:
+        try:
+            self._target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExportRefused(f"{self._target} cannot be made: {error.strerror}") from error
 
     def _changes(self, state: RunState, blobs: Blobs, folder: Folder) -> Iterator[OutFile]:
         if PARAMS not in self._written:

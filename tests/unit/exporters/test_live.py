@@ -249,6 +249,14 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
     run.ledger.close()
 
 
+def test_a_place_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    run = Run(tmp_path / "run", tmp_path / "file" / "out")
+    with pytest.raises(ExportRefused, match="cannot be made"):
+        run.say(*opening("r", ref("a")))
+    run.ledger.close()
+
+
 def test_a_disk_that_was_full_is_made_up_for_later(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
