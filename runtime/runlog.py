@@ -3,9 +3,10 @@
 import contextvars
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from runtime.redact import Redactor
@@ -35,6 +36,11 @@ class _Masked(logging.Formatter):
 class _Quiet(logging.FileHandler):
     """Loses a line where it cannot be written: the log must not disturb the run."""
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line if that is possible."""
+        with suppress(OSError):
+            super().emit(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         """Say nothing."""
 
@@ -48,16 +54,39 @@ def run_log(path: Path, redactor: Redactor) -> Iterator[None]:
     handler = _Quiet(path, delay=True, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(_Masked(redactor))
     handler.addFilter(lambda _: _current.get() == path)
-    ours, root = logging.getLogger(_OURS), logging.getLogger()
-    level = ours.level
     token = _current.set(path)
-    root.addHandler(handler)
-    if ours.getEffectiveLevel() > logging.INFO:
-        ours.setLevel(logging.INFO)
+    _attach(handler)
     try:
         yield
     finally:
-        ours.setLevel(level)
-        root.removeHandler(handler)
-        handler.close()
+        _detach(handler)
+        with suppress(OSError):
+            handler.close()
         _current.reset(token)
+
+
+class _Level:
+    """The level of our loggers while there are logs, and what it was before."""
+
+    lock = Lock()
+    logs = 0
+    before = logging.NOTSET
+
+
+def _attach(handler: logging.Handler) -> None:
+    ours = logging.getLogger(_OURS)
+    with _Level.lock:
+        if not _Level.logs:
+            _Level.before = ours.level
+            if ours.getEffectiveLevel() > logging.INFO:
+                ours.setLevel(logging.INFO)
+        _Level.logs += 1
+        logging.getLogger().addHandler(handler)
+
+
+def _detach(handler: logging.Handler) -> None:
+    with _Level.lock:
+        logging.getLogger().removeHandler(handler)
+        _Level.logs -= 1
+        if not _Level.logs:
+            logging.getLogger(_OURS).setLevel(_Level.before)
