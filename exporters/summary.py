@@ -27,6 +27,18 @@ _METRIC_COLUMNS = (
     "Estimator",
     "Policy for errors",
 )
+_COST_COLUMNS = (
+    "Model calls",
+    "Calls",
+    "Failed",
+    "Lost",
+    "Never ended",
+    "Input tokens",
+    "Output tokens",
+    "Of unknown usage",
+    "Cost USD",
+    "Of unknown cost",
+)
 _FILTERS = ("task_ids", "category", "limit")
 
 
@@ -84,16 +96,7 @@ def _metrics(state: RunState) -> Iterator[str]:
     if not rows:
         yield f"None: {NO_METRICS}."
         return
-    header = (
-        "Metric",
-        "Value",
-        "Of",
-        "Left out",
-        "95 % interval",
-        "Estimator",
-        "Policy for errors",
-    )
-    yield from table(header, (_metric(name, row) for name, row in rows.items()))
+    yield from table(_METRIC_COLUMNS, (_metric(name, row) for name, row in rows.items()))
 
 
 def _metric(name: str, row: MetricRow) -> tuple[str, ...]:
@@ -156,25 +159,13 @@ def _cost(state: RunState) -> Iterator[str]:
     if not reused.calls:
         yield "No model calls were recorded."
         return
-    header = (
-        "Model calls",
-        "Calls",
-        "Failed",
-        "Lost",
-        "Never ended",
-        "Input tokens",
-        "Output tokens",
-        "Of unknown usage",
-        "Cost USD",
-        "Of unknown cost",
-    )
     rows = (
         ("This run, counted tries", counted),
         ("This run, discarded tries", discarded),
         ("This run", everything),
         ("With reuse", reused),
     )
-    yield from table(header, (_spend(title, spend) for title, spend in rows))
+    yield from table(_COST_COLUMNS, (_spend(title, spend) for title, spend in rows))
 
 
 def _spend(title: str, spend: Spend) -> tuple[str, ...]:
