@@ -44,13 +44,17 @@ class Publisher:
         self._monotonic = monotonic
         self._begun = monotonic()
         self._moved = asyncio.Event()
-        self._failed: dict[int, ErrorInfo] = {}
+        self._failed: dict[int, AclError | OSError] = {}
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def error(self) -> ErrorInfo | None:
-        """What kept the last look from being complete, if anything."""
-        return next(iter(self._failed.values()), None)
+    def failure(self) -> tuple[ErrorInfo, int] | None:
+        """What kept the last look from being complete, if anything, and its exit status."""
+        error = next(iter(self._failed.values()), None)
+        if error is None:
+            return None
+        status = error.exit_status if isinstance(error, AclError) else 1
+        return explain(error, "export"), status
 
     def start(self) -> None:
         """Begin to follow."""
@@ -99,6 +103,6 @@ class Publisher:
         except (AclError, OSError) as error:
             if number not in self._failed:
                 _log.error("the files of the run cannot be written: %s", error)
-            self._failed[number] = explain(error, "export")
+            self._failed[number] = error
         else:
             self._failed.pop(number, None)

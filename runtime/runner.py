@@ -260,8 +260,8 @@ class UnifiedEvaluationRuntime:
         outcome.result = summarize_results(
             self.recorder.state(), metrics, paths=outcome.paths, applied_recipes=recipes
         )
-        if self._publisher.error is not None and not exit_code:
-            outcome.error, outcome.exit_code = self._publisher.error, 1
+        if self._publisher.failure is not None and not exit_code:
+            outcome.error, outcome.exit_code = self._publisher.failure
         return outcome
 
     async def _fail(self, error: Exception) -> RequestOutcome:
