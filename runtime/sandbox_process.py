@@ -163,16 +163,13 @@ class WorkerProcess:
             for descriptor in streams:
                 selector.register(descriptor, selectors.EVENT_READ)
             while time.monotonic() < deadline and not self._report.overflow:
-                ready = selector.select(_TICK_SECONDS) if selector.get_map() else []
-                for key, _ in ready:
-                    chunk = os.read(key.fd, 1 << 16)
-                    if chunk:
-                        streams[key.fd].take(chunk)
-                    else:
-                        selector.unregister(key.fd)
-                if not ready or not selector.get_map():
+                read = _read_some(selector, streams, _TICK_SECONDS)
+                if not read or not selector.get_map():
                     status = self._wait(pid, os.WNOHANG)
                     if status is not None:
+                        # It may have written between the last look and its end.
+                        while _read_some(selector, streams, 0):
+                            pass
                         return status
                 if not selector.get_map():
                     time.sleep(pause)
@@ -193,6 +190,20 @@ class WorkerProcess:
         if self._group is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
+
+
+def _read_some(
+    selector: selectors.BaseSelector, streams: dict[int, _Stream], timeout: float
+) -> bool:
+    """Take in what waits in the pipes, and give up those at their end; False if nothing waited."""
+    ready = selector.select(timeout) if selector.get_map() else []
+    for key, _ in ready:
+        chunk = os.read(key.fd, 1 << 16)
+        if chunk:
+            streams[key.fd].take(chunk)
+        else:
+            selector.unregister(key.fd)
+    return bool(ready)
 
 
 @functools.cache

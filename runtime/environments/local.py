@@ -101,6 +101,7 @@ class LocalSession:
             return True
         finally:  # also after cancellation
             self._end(process.pid)
+            await process.wait()  # else it could still write where the directory is removed
         return False
 
     def _end(self, group: int) -> None:
