@@ -46,6 +46,7 @@ class MetricRow(BaseModel):
     numerator: Number | None = None
     denominator: Number | None = None
     excluded: dict[Text, int] = Field(default_factory=dict)
+    counted_as_zero: dict[Text, int] = Field(default_factory=dict)
     estimator: Text | None = None
     policy: Text | None = None
     interval: Bounds | None = None
@@ -81,6 +82,17 @@ def metric_rows(state: RunState) -> dict[str, MetricRow]:
             reason = _NO_DENOMINATOR
         rows[name] = row.model_copy(update={"value": value, "reason": reason})
     return rows
+
+
+def category_rows(state: RunState) -> dict[str, dict[str, MetricRow]]:
+    """The metrics of each category, where the aggregation told them; both sorted by name."""
+    told = state.metrics[-1][2].extra.get("categories") if state.metrics else None
+    categories = told if isinstance(told, dict) else {}
+    return {
+        category: {name: _explained(detail) for name, detail in sorted(metrics.items())}
+        for category, metrics in sorted(categories.items())
+        if isinstance(metrics, dict)
+    }
 
 
 def _explained(detail: object) -> MetricRow:

@@ -9,6 +9,9 @@ DASH: Final = "-"
 _ACTIVE: Final = re.compile(r"[\\`*\[\]<>|~&]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SHOWN: Final = 200
+# Between these, four decimals say something.
+_SMALL: Final = 1e-4
+_LARGE: Final = 1e12
 
 
 def escape(text: str) -> str:
@@ -26,8 +29,8 @@ def number(value: float | None) -> str:
         return DASH
     if isinstance(value, int):
         return str(value)
-    small_or_large = value != 0 and not 1e-4 <= abs(value) < 1e12
-    return f"{value:.4g}" if small_or_large else f"{value:.4f}"
+    is_readable = value == 0 or _SMALL <= abs(value) < _LARGE
+    return f"{value:.4f}" if is_readable else f"{value:.4g}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

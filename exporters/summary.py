@@ -3,6 +3,7 @@
 All of it is computed from the state; nothing is told that the ledger does not hold.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from exporters import OutFile
@@ -11,6 +12,7 @@ from exporters.counts import (
     NO_METRICS,
     UNCATEGORIZED,
     MetricRow,
+    category_rows,
     counts_by_category,
     metric_rows,
 )
@@ -100,26 +102,29 @@ def _metrics(state: RunState) -> Iterator[str]:
 
 
 def _metric(name: str, row: MetricRow) -> tuple[str, ...]:
-    left_out = [f"{n} {escape(reason)}" for reason, n in sorted(row.excluded.items()) if n]
-    value = number(row.value)
-    if row.value is None and row.reason is not None:
-        value = f"{DASH} ({escape(row.reason)})"
-    of = number(row.denominator)
-    if row.numerator is not None and row.denominator is not None:
-        of = f"{number(row.numerator)} / {of}"
     interval = DASH
     if row.interval is not None:
         bounds = f"{number(row.interval.low)} to {number(row.interval.high)}"
         interval = f"{bounds} ({escape(row.interval.name)})"
-    return (
-        escape(name),
-        value,
-        of,
-        ", ".join(left_out) or "0",
-        interval,
-        escape(row.estimator or DASH),
-        escape(row.policy or DASH),
-    )
+    policy = escape(row.policy or DASH)
+    if row.counted_as_zero:
+        policy += f": {_by_reason(row.counted_as_zero)}"
+    return (*_value(name, row), interval, escape(row.estimator or DASH), policy)
+
+
+def _value(name: str, row: MetricRow) -> tuple[str, ...]:
+    """Name, value, what it was counted over, and what was left out."""
+    value = number(row.value)
+    if row.value is None and row.reason is not None:
+        value = f"{DASH} ({escape(row.reason)})"
+    over = number(row.denominator)
+    if row.numerator is not None and row.denominator is not None:
+        over = f"{number(row.numerator)} / {over}"
+    return escape(name), value, over, _by_reason(row.excluded)
+
+
+def _by_reason(counted: dict[str, int]) -> str:
+    return ", ".join(f"{n} {escape(reason)}" for reason, n in sorted(counted.items()) if n) or "0"
 
 
 def _categories(state: RunState) -> Iterator[str]:
@@ -131,8 +136,14 @@ def _categories(state: RunState) -> Iterator[str]:
     yield ""
     header = ("Category", *(name.capitalize() for name in COUNTS[:-1]), "Correct of judged")
     # Whatever has no category stands last.
-    ordered = sorted(found.items(), key=lambda item: (item[0] == UNCATEGORIZED, item[0]))
-    yield from table(header, (_category(name, counts) for name, counts in ordered))
+    ordered = sorted(found, key=lambda name: (name == UNCATEGORIZED, name))
+    yield from table(header, (_category(name, found[name]) for name in ordered))
+    metrics = category_rows(state)
+    for name in ordered:
+        if metrics.get(name):
+            yield from ("", f"### {escape(name)}", "")
+            rows = (_value(metric, row) for metric, row in metrics[name].items())
+            yield from table(_METRIC_COLUMNS[:4], rows)
 
 
 def _category(name: str, counts: Counts) -> tuple[str, ...]:
@@ -197,10 +208,21 @@ def _provenance(state: RunState, counts: Counts) -> Iterator[str]:
     if state.imported is not None:
         told = f"{escape(state.imported.format)}, identity `{state.imported.identity}`"
         yield f"- Imported from: {told}"
+    yield from _evaluators(state)
     yield f"- Redactions: {state.redactions}"
     yield f"- Ledger: `{state.ledger_id}`"
     yield f"- Size: {state.size} events"
     yield f"- Root: `{state.root.hex()}`"
+
+
+def _evaluators(state: RunState) -> Iterator[str]:
+    judges = Counter(attempt.evaluator for _, attempt in state.attempts() if attempt.evaluator)
+    if judges:
+        shown = (
+            f"{escape(' '.join(judge))} ({n} attempt{'s' * (n != 1)})"
+            for judge, n in sorted(judges.items())
+        )
+        yield f"- {'Mixed evaluators' if len(judges) > 1 else 'Evaluator'}: {', '.join(shown)}"
 
 
 def _source(state: RunState) -> str:

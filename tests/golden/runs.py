@@ -183,11 +183,30 @@ def metrics(ledger: Ledger, counts: dict[str, int]) -> ev.MetricsComputed:
                 "excluded": {"run_error": 1, "no | verdict": 1},
                 "estimator": "mean",
                 "policy": "count_as_zero",
+                "counted_as_zero": {"eval_error": 1},
                 "interval": {"name": "wilson", "low": 0.2, "high": 0.94},
             },
             "tokens.avg@1": {"value": 110.0, "denominator": 3, "excluded": {}, "interval": None},
         },
-        extra={"unavailable": {"correct.pass@5": "needs k attempts"}},
+        extra={
+            "unavailable": {"correct.pass@5": "needs k attempts"},
+            "categories": {
+                "math": {
+                    "correct.accuracy": {
+                        "value": 2 / 3,
+                        "numerator": 2,
+                        "denominator": 3,
+                        "excluded": {},
+                    },
+                    "correct.pass@5": {
+                        "value": None,
+                        "denominator": 0,
+                        "excluded": {"needs k attempts": 3},
+                        "reason": "needs k attempts",
+                    },
+                }
+            },
+        },
         size=ledger.size,
         root=ledger.root().hex(),
         source="evaluation",

@@ -25,6 +25,11 @@ def text(path: Path) -> str:
         return summary(fold(view.events())).data.decode()
 
 
+def section(shown: str, title: str) -> str:
+    """What stands below a heading, up to the next."""
+    return shown.partition(f"# {title}\n")[2].partition("\n#")[0]
+
+
 def row(shown: str, title: str) -> list[str]:
     (line,) = [line for line in shown.splitlines() if line.startswith(f"| {title} |")]
     return [cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")][1:]
@@ -50,14 +55,14 @@ def test_counts_stand_line_by_line(tmp_path: Path) -> None:
 
 def test_every_metric_shows_what_it_was_counted_over_and_what_was_left_out(tmp_path: Path) -> None:
     full(tmp_path)
-    shown = text(tmp_path)
+    shown = section(text(tmp_path), "Metrics")
     assert row(shown, "correct.accuracy") == [
         "0.6667",
         "2 / 3",
         "1 no ¦ verdict, 1 run_error",
         "0.2000 to 0.9400 (wilson)",
         "mean",
-        "count_as_zero",
+        "count_as_zero: 1 eval_error",
     ]
     assert row(shown, "correct.pass@5")[0] == "- (needs k attempts)"
     assert row(shown, "tokens.avg@1")[:3] == ["110.0000", "3", "0"]
@@ -69,6 +74,23 @@ def test_categories_have_a_row_each_and_none_stands_last(tmp_path: Path) -> None
     assert row(shown, "math")[-1] == "2 / 3 = 0.6667"
     assert row(shown, "code")[-1] == "-"
     assert shown.index("| math |") < shown.index(r"| \_\_uncategorized\_\_ |")
+
+
+def test_each_category_has_its_metrics_where_they_were_recorded(tmp_path: Path) -> None:
+    full(tmp_path)
+    shown = section(text(tmp_path), "math")
+    assert row(shown, "correct.accuracy") == ["0.6667", "2 / 3", "0"]
+    assert row(shown, "correct.pass@5") == ["- (needs k attempts)", "0", "3 needs k attempts"]
+
+
+def test_several_evaluators_are_told(tmp_path: Path) -> None:
+    with create(tmp_path, "judges") as ledger:
+        events = [*task("a", attempt("a")), *task("b", attempt("b"))]
+        other = ev.Evaluator(id="judge", version="3")
+        last = max(n for n, e in enumerate(events) if isinstance(e, ev.EvaluationFinished))
+        events[last] = events[last].model_copy(update={"evaluator": other})
+        ledger.append(*opening("r", ref("a"), ref("b")), *events)
+    assert "- Mixed evaluators: judge 2 (1 attempt), judge 3 (1 attempt)" in text(tmp_path)
 
 
 def test_cost_is_summed_over_all_tries_and_apart_for_those_that_count(tmp_path: Path) -> None:
