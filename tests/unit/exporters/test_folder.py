@@ -1,6 +1,7 @@
 """Directories below which no link is followed."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,28 @@ def test_replace_swaps_a_file_at_once_and_leaves_no_temporary(tmp_path: Path) ->
     assert (tmp_path / "d" / "a").read_bytes() == b"two"
     assert (tmp_path / "d" / "a").stat().st_ino != before
     assert names(tmp_path / "d") == ["a"]
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one_and_never_a_part(tmp_path: Path) -> None:
+    wholes = {bytes([65 + n]) * 50_000 for n in range(3)}
+    seen: set[bytes] = set()
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add((tmp_path / "a").read_bytes())
+
+    with Folder.open(tmp_path) as folder:
+        folder.replace(OutFile("a", b"A" * 50_000))
+        reader = threading.Thread(target=read)
+        reader.start()
+        for _ in range(30):
+            for whole in wholes:
+                folder.replace(OutFile("a", [whole[:20_000], whole[20_000:]]))
+        done.set()
+        reader.join()
+    assert seen
+    assert seen <= wholes
 
 
 def test_a_replacement_that_fails_leaves_the_old_file(tmp_path: Path) -> None:

@@ -470,3 +470,21 @@ def test_every_file_and_directory_is_synced(
     write(target, TWO)
     places = [tmp_path, target, *target.rglob("*")]
     assert {path.stat().st_ino for path in places} <= synced
+
+
+def test_no_file_of_the_ledger_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A close of any other descriptor would drop the locks of the writer in this process.
+    for name in ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm", "ledger.lock"):
+        (tmp_path / name).write_text("held")
+    opened = []
+    os_open = os.open
+
+    def watch(path: object, *rest: object, **more: object) -> int:
+        opened.append(str(path))
+        return os_open(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", watch)
+    write(tmp_path, TWO, home=tmp_path)
+    write(tmp_path, TWO, home=tmp_path)
+    assert opened
+    assert [path for path in opened if "ledger" in path] == []
