@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ledger import opening, schema
 from ledger.errors import LedgerDamaged, LedgerExists, UsageError
-from ledger.segment import Part
+from ledger.segment import Part, part_hash
 from ledger.sidefile import sync_directory
 
 SEALED_MODE: Final = 0o444
@@ -169,7 +169,8 @@ class Database:
 
     def store_checkpoint(self, row_id: int, size: int, note: str) -> None:
         """Add one checkpoint in a durable transaction, or raise sqlite3.Error."""
-        self._live.execute("INSERT INTO checkpoint VALUES (?, ?, ?)", (row_id, size, note))
+        row = (row_id, size, part_hash(note.encode()), note)
+        self._live.execute("INSERT INTO checkpoint VALUES (?, ?, ?, ?)", row)
 
     def roll_back(self) -> None:
         """Leave a failed transaction, if SQLite has not done so itself."""

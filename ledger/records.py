@@ -9,7 +9,7 @@ from typing import Final
 from ledger.codec import HEADER_BYTES, Header, header_length, is_header_of
 from ledger.errors import AclError, LedgerDamaged, RunNotFound, VersionUnsupported
 from ledger.schema import BLOB_STREAM, EVENT_STREAM
-from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentReader
+from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentReader, part_hash
 
 _CHUNK: Final = 1000
 
@@ -135,13 +135,15 @@ class Records:
         while True:
             rows = list(
                 self._query(
-                    "SELECT id, size, note FROM checkpoint WHERE id >= ? ORDER BY id LIMIT ?",
+                    "SELECT id, size, hash, note FROM checkpoint WHERE id >= ? ORDER BY id LIMIT ?",
                     (next_id, _CHUNK),
                 )
             )
-            for row_id, size, note in rows:
+            for row_id, size, checksum, note in rows:
                 if row_id != next_id:
                     raise LedgerDamaged(f"checkpoint {next_id} is missing")
+                if part_hash(note.encode()) != checksum:
+                    raise LedgerDamaged(f"checkpoint {next_id} fails its check")
                 next_id += 1
                 yield size, note
             if len(rows) < _CHUNK:

@@ -17,12 +17,26 @@ _MOST_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A checkpoint and the note that it is the text of; `signed` is None if it stands alone."""
+
+    checkpoint: note.Checkpoint
+    signed: note.SignedNote | None
+
+    def is_of(self, ledger_id: bytes) -> bool:
+        """Tell whether the origin is that of this ledger, under the name of who signed."""
+        if self.signed is None:
+            return self.checkpoint.origin == note.unsigned_origin(ledger_id)
+        names = {line.name for line in self.signed.signatures}
+        return self.checkpoint.origin in {signed_origin(name, ledger_id) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
-    """A checkpoint found beside a ledger; `data` are the file's exact bytes."""
+    """A checkpoint found beside a ledger."""
 
     path: Path
-    data: bytes
-    checkpoint: note.Checkpoint
+    claim: Claim
 
 
 def paths(ledger: Path) -> tuple[Path, Path]:
@@ -30,10 +44,15 @@ def paths(ledger: Path) -> tuple[Path, Path]:
     return ledger.with_suffix(".checkpoint"), ledger.with_suffix(".checkpoint.unsigned")
 
 
-def parse(data: bytes) -> note.Checkpoint:
-    """Read the checkpoint out of a signed note or a bare text; ProofInvalid if it is neither."""
-    text = note.parse_note(data).text if b"\n\n" in data else data
-    return note.parse_checkpoint(text)
+def signed_origin(name: str, ledger_id: bytes) -> str:
+    """Return the origin of a ledger whose checkpoints the key `name` signs."""
+    return f"acl/{name}/{ledger_id.hex()}"
+
+
+def parse(data: bytes) -> Claim:
+    """Read a signed note or the bare text of a checkpoint; ProofInvalid if it is neither."""
+    signed = note.parse_note(data) if b"\n\n" in data else None
+    return Claim(note.parse_checkpoint(data if signed is None else signed.text), signed)
 
 
 def read(ledger: Path) -> list[Beside]:
@@ -47,7 +66,7 @@ def read(ledger: Path) -> list[Beside]:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         try:
-            found.append(Beside(path, data, parse(data)))
+            found.append(Beside(path, parse(data)))
         except ProofInvalid as error:
             raise LedgerDamaged(f"{path} holds no checkpoint: {error.message}") from error
     return found

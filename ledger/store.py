@@ -273,8 +273,11 @@ class Ledger:
         if not size:
             raise UsageError(f"{self.path} has no event yet")
         ledger_id = self.ledger_id
-        origin = f"acl/{signers[0].name}/{ledger_id.hex()}" if signers else ""
-        checkpoint = note.Checkpoint(origin or note.unsigned_origin(ledger_id), size, root)
+        if signers:
+            origin = sidefile.signed_origin(signers[0].name, ledger_id)
+        else:
+            origin = note.unsigned_origin(ledger_id)
+        checkpoint = note.Checkpoint(origin, size, root)
         data = _signed(checkpoint, signers) if signers else checkpoint.text
         try:
             if data != self._tail.last_note:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ledger import canonical, note, sidefile, tlog
+from ledger import canonical, sidefile, tlog
 from ledger.codec import SALT_BYTES, Header, decode_event, encode_body
 from ledger.database import Rows
 from ledger.errors import (
@@ -65,30 +65,30 @@ class _Claims:
     """The checkpoints in a ledger and beside it, to be compared with the tree as it grows."""
 
     def __init__(self, records: Records, beside: Iterable[sidefile.Beside]) -> None:
-        self._by_size: dict[int, list[tuple[str, note.Checkpoint]]] = {}
+        self._by_size: dict[int, list[tuple[str, sidefile.Claim]]] = {}
         self.stored = 0
         self.last_note = b""
         for _, text in records.checkpoints():
             try:
-                checkpoint = sidefile.parse(text.encode())
+                claim = sidefile.parse(text.encode())
             except ProofInvalid as error:
                 raise LedgerDamaged(f"checkpoint {self.stored}: {error.message}") from error
-            self._add(f"checkpoint {self.stored}", checkpoint)
+            self._add(f"checkpoint {self.stored}", claim)
             self.stored += 1
             self.last_note = text.encode()
         for found in beside:
-            self._add(found.path.name, found.checkpoint)
+            self._add(found.path.name, found.claim)
 
-    def _add(self, name: str, checkpoint: note.Checkpoint) -> None:
-        self._by_size.setdefault(checkpoint.size, []).append((name, checkpoint))
+    def _add(self, name: str, claim: sidefile.Claim) -> None:
+        self._by_size.setdefault(claim.checkpoint.size, []).append((name, claim))
 
     def compare(self, tree: tlog.Frontier, ledger_id: bytes) -> None:
         """Raise LedgerDamaged if a checkpoint of this size is not of this tree and ledger."""
-        for name, checkpoint in self._by_size.pop(tree.size, ()):
-            if checkpoint.root != tree.root():
+        for name, claim in self._by_size.pop(tree.size, ()):
+            if claim.checkpoint.root != tree.root():
                 raise LedgerDamaged(f"{name} has another root at {tree.size} events")
-            if checkpoint.origin.rpartition("/")[2] != ledger_id.hex():
-                raise LedgerDamaged(f"{name} is of another ledger: {checkpoint.origin}")
+            if not claim.is_of(ledger_id):
+                raise LedgerDamaged(f"{name} is of another ledger: {claim.checkpoint.origin}")
 
     def finish(self, size: int) -> None:
         """Raise LedgerRolledBack if a checkpoint knows of more events than there are."""

@@ -137,10 +137,10 @@ class LedgerView:
     def _compare(self, beside: list[sidefile.Beside]) -> None:
         size = self.size
         for found in beside:
-            if found.checkpoint.size > size:
+            if found.claim.checkpoint.size > size:
                 raise LedgerRolledBack(
                     f"{self.path} has {size} events, {found.path.name} knows of"
-                    f" {found.checkpoint.size}"
+                    f" {found.claim.checkpoint.size}"
                 )
 
     @property

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import xxhash
+
 from ledger import note, sidefile, tlog
 from ledger.errors import LedgerDamaged, ProofInvalid
 from ledger.opening import Source
@@ -21,20 +23,18 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """One checkpoint: where it was found, what it says, and the note that it is the text of."""
+class Found:
+    """One checkpoint, and where it was found. `bare` ones were given without their note."""
 
     name: str
-    checkpoint: note.Checkpoint
-    signed: note.SignedNote | None
+    claim: sidefile.Claim
     outside: bool = False
+    bare: bool = False
 
 
-def read_claim(name: str, data: bytes, *, outside: bool = False) -> Claim:
-    """Read a signed note or a bare checkpoint; ProofInvalid if it is neither."""
-    signed = note.parse_note(data) if b"\n\n" in data else None
-    text = data if signed is None else signed.text
-    return Claim(name, note.parse_checkpoint(text), signed, outside)
+def _passes(data: bytes, checksum: int) -> bool:
+    digest = xxhash.xxh3_64_intdigest(data)
+    return checksum == (digest - (1 << 64) if digest >> 63 else digest)
 
 
 class Claims:
@@ -49,63 +49,71 @@ class Claims:
         self._verifiers = verifiers
         self._policy = policy
         self._outside = outside
-        self._waiting: dict[int, list[Claim]] = {}
+        self._waiting: dict[int, list[Found]] = {}
         self._agreed = 0
         self._outside_agreed: int | None = None
         self._signed_agreed: tuple[int, str] | None = None
-        self._latest: Claim | None = None
+        self._latest: sidefile.Claim | None = None
 
     def load_beside(self, ledger: Path) -> Iterator[Finding]:
         """Read those beside the ledger: before its size is taken, as it may grow meanwhile."""
         try:
             for beside in sidefile.read(ledger):
-                self._add(read_claim(beside.path.name, beside.data))
+                self._add(Found(beside.path.name, beside.claim))
         except LedgerDamaged as error:
             yield broken("checkpoint", error.message)
 
     def load(self, source: Source, extent: Extent) -> Iterator[Finding]:
         """Read those in the ledger and those given; tell of what is no checkpoint."""
         wanted = least = 0
-        for row_id, size, text in rows(source, "checkpoint", "size, note", extent.checkpoints):
+        for row_id, size, checksum, text in rows(
+            source, "checkpoint", "size, hash, note", extent.checkpoints
+        ):
             if row_id != wanted:
                 yield broken("checkpoint_missing", f"checkpoints {wanted} to {row_id - 1} are gone")
             wanted = row_id + 1
             name = f"checkpoint {row_id}"
-            claim = None
+            if not _passes(text.encode(), checksum):
+                yield broken("checkpoint", f"{name} fails its check")
             try:
-                claim = read_claim(name, text.encode())
-            except (ProofInvalid, UnicodeEncodeError) as error:
-                yield broken("checkpoint", f"{name} is none: {error}")
-            if claim is not None and not least <= size == claim.checkpoint.size:
+                claim = sidefile.parse(text.encode())
+            except ProofInvalid as error:
+                yield broken("checkpoint", f"{name} is none: {error.message}")
+                continue
+            if not least <= size == claim.checkpoint.size:
                 yield broken("checkpoint", f"{name} stands at size {size}, out of order")
             least = max(least, size)
-            if claim is not None:
-                self._add(claim)
+            self._add(Found(name, claim))
         if wanted < extent.checkpoints:
             yield broken("checkpoint_missing", f"checkpoints from {wanted} on cannot be read")
         yield from self._load_outside()
 
     def _load_outside(self) -> Iterator[Finding]:
         for given in self._outside:
+            name = "the given checkpoint"
             if isinstance(given, note.Checkpoint):
-                self._add(Claim("the given checkpoint", given, None, outside=True))
+                claim = sidefile.Claim(given, None)
+                self._add(Found(name, claim, outside=True, bare=True))
                 continue
             try:
-                self._add(read_claim("the given checkpoint", given, outside=True))
+                self._add(Found(name, sidefile.parse(given), outside=True))
             except ProofInvalid as error:
                 yield broken("checkpoint", f"the given checkpoint is none: {error.message}")
 
-    def _add(self, claim: Claim) -> None:
-        self._waiting.setdefault(claim.checkpoint.size, []).append(claim)
+    def _add(self, found: Found) -> None:
+        self._waiting.setdefault(found.claim.checkpoint.size, []).append(found)
 
     def compare(self, tree: tlog.Frontier, ledger_id: bytes) -> Iterator[Finding]:
         """Judge the claims about a tree of this size."""
-        for claim in self._waiting.pop(tree.size, ()):
-            size, name = tree.size, claim.name
-            if claim.checkpoint.origin.rpartition("/")[2] != ledger_id.hex():
-                origin = claim.checkpoint.origin
+        for found in self._waiting.pop(tree.size, ()):
+            size, name, claim = tree.size, found.name, found.claim
+            origin = claim.checkpoint.origin
+            of_this = (
+                origin.endswith(f"/{ledger_id.hex()}") if found.bare else claim.is_of(ledger_id)
+            )
+            if not of_this:
                 yield broken("checkpoint_origin", f"{name} is of another ledger: {origin}")
-                if claim.outside:
+                if found.outside:
                     continue
             if claim.checkpoint.root != tree.root():
                 span = f"events {self._agreed} to {size - 1}"
@@ -115,12 +123,13 @@ class Claims:
                     self._agreed,
                 )
                 continue
-            yield from self._judge_signatures(claim)
+            yield from self._judge_signatures(found)
 
-    def _judge_signatures(self, claim: Claim) -> Iterator[Finding]:
+    def _judge_signatures(self, found: Found) -> Iterator[Finding]:
+        claim = found.claim
         size = claim.checkpoint.size
         self._agreed = size
-        if claim.outside:
+        if found.outside:
             self._outside_agreed = max(size, self._outside_agreed or 0)
         if claim.signed is None:
             return
@@ -133,27 +142,27 @@ class Claims:
                     self._signed_agreed = size, verifier.name
                 else:
                     yield broken(
-                        "signature", f"{claim.name} at {size} events: {verifier.name} did not sign"
+                        "signature", f"{found.name} at {size} events: {verifier.name} did not sign"
                     )
 
     def finish(self, size: int, *, intact: bool) -> Iterator[Finding]:
         """Judge the claims that the tree never reached, and say what is proven."""
         for claimed in sorted(self._waiting):
-            for claim in self._waiting[claimed]:
+            for found in self._waiting[claimed]:
                 if claimed > size:
                     yield broken(
                         "rolled_back",
-                        f"the ledger has {size} events, {claim.name} knows of {claimed}",
+                        f"the ledger has {size} events, {found.name} knows of {claimed}",
                         size,
                     )
                 elif not intact:
                     yield unproven(
                         "checkpoint_unreachable",
-                        f"{claim.name} at {claimed} events cannot be compared: an event before"
+                        f"{found.name} at {claimed} events cannot be compared: an event before"
                         " it cannot be read",
                     )
                 elif claimed == 0:
-                    yield broken("checkpoint", f"{claim.name} is of no event")
+                    yield broken("checkpoint", f"{found.name} is of no event")
         yield from self._summarize(size)
 
     def _summarize(self, size: int) -> Iterator[Finding]:

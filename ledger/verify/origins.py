@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ledger import canonical, note, tlog
+from ledger import canonical, note, sidefile, tlog
 from ledger.codec import Header
 from ledger.errors import ProofInvalid
 from ledger.events import AnyEvent, AttemptReused, TaskReused
-from ledger.verify.claims import Claim, read_claim
 from ledger.verify.finding import Finding, broken, remark, unproven
 
 _Key = tuple[str | None, int | None]
@@ -70,19 +69,19 @@ class Origins:
             yield unproven("origin_claim", why, seq, event.task)
             return
         try:
-            claim = read_claim("the source's checkpoint", event.checkpoint.encode())
+            claim = sidefile.parse(event.checkpoint.encode())
             if tlog.root_of(leaves, claim.checkpoint.size) != claim.checkpoint.root:
                 raise ProofInvalid("it has another root than the source's leaves")
-            if claim.checkpoint.origin.rpartition("/")[2] != event.source_ledger_id:
+            if not claim.is_of(bytes.fromhex(event.source_ledger_id)):
                 raise ProofInvalid("it is of another ledger")
-        except (ProofInvalid, UnicodeEncodeError) as error:
+        except (ProofInvalid, ValueError) as error:
             why = f"event {seq}: the checkpoint of its source does not hold: {error}"
             yield broken("origin", why, seq, event.task)
             return
         yield self._judge_signer(event, seq, claim, source)
 
     def _judge_signer(
-        self, event: TaskReused | AttemptReused, seq: int, claim: Claim, source: str
+        self, event: TaskReused | AttemptReused, seq: int, claim: sidefile.Claim, source: str
     ) -> Finding:
         covered = all(number < claim.checkpoint.size for number in event.sequence)
         signer = self._signer(claim.signed)

@@ -23,6 +23,7 @@ class Extent:
     blobs: int
     blobsegments: int
     checkpoints: int
+    erasures: int
 
 
 def check_file(source: Source) -> Iterator[Finding]:
@@ -50,8 +51,8 @@ _KEYS: Final = {
     "segment": "id",
     "blob": "id",
     "blobsegment": "id",
-    "erasure": "id",
     "checkpoint": "id",
+    "erasure": "id",
 }
 
 
@@ -62,11 +63,11 @@ def measure(source: Source) -> tuple[Extent, list[Finding]]:
         ((*lasts,),) = source.query(
             "SELECT (SELECT max(seq) FROM event), (SELECT max(id) FROM segment),"
             " (SELECT max(id) FROM blob), (SELECT max(id) FROM blobsegment),"
-            " (SELECT max(id) FROM checkpoint)"
+            " (SELECT max(id) FROM checkpoint), (SELECT max(id) FROM erasure)"
         )
     except LedgerDamaged:
         lasts = []
-        for table in ("event", "segment", "blob", "blobsegment", "checkpoint"):
+        for table in _KEYS:
             last, fault = _last(source, table)
             lasts.append(last)
             findings += [broken("table", fault)] if fault else []

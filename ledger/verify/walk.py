@@ -48,6 +48,7 @@ class Walk:
         self._refused: set[str | None] = set()
         self._erased: list[tuple[int, str | None]] = []
         self._erasures: set[int] = set()
+        self._erasers: set[int] = set()
         self.ledger_id = b""
         self.tree = tlog.Frontier()
         self.machine = Machine()
@@ -201,6 +202,7 @@ class Walk:
         yield from self._origins.take(header, event)
         if isinstance(event, PayloadErased):
             self._erasures.update(event.sequence)
+            self._erasers.add(seq)
         if isinstance(event, LedgerSealed):
             self.sealed_at = seq
         if not self._replaying:
@@ -224,6 +226,9 @@ class Walk:
         yield from self._left_over(None)
         for number in range(self._at + 1, self._stream.segments):
             yield broken("segment_hidden", f"no event names anything in segment {number}")
+        for row_id, by_seq in rows(self._source, "erasure", "by_seq", self._extent.erasures):
+            if by_seq not in self._erasers:
+                yield broken("erasure", f"erasure {row_id} is by no event", by_seq)
         for seq, task in self._erased:
             if seq in self._erasures:
                 yield remark("erased", f"the body of event {seq} was erased", seq, task)

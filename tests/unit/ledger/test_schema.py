@@ -13,7 +13,7 @@ ROWS = {
     "blob": "(0, x'00', 0, 0, 1)",
     "blobsegment": "(0, 1, 1, x'00')",
     "erasure": "(0, 0, 0, 0, 1, 0)",
-    "checkpoint": "(0, 1, 'note')",
+    "checkpoint": "(0, 1, 5, 'note')",
 }
 
 
@@ -88,7 +88,7 @@ def test_a_part_continues_its_segment_or_begins_the_next(
 
 
 def test_checkpoint_sizes_grow_and_never_pass_the_events(database: sqlite3.Connection) -> None:
-    insert = "INSERT INTO checkpoint VALUES (?, ?, 'note')"
+    insert = "INSERT INTO checkpoint VALUES (?, ?, 5, 'note')"
     with pytest.raises(sqlite3.IntegrityError):
         database.execute(insert, (0, 1))
     database.executemany("INSERT INTO event VALUES (?, 0, 0)", [(0,), (1,), (2,)])

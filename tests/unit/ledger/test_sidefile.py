@@ -22,21 +22,23 @@ def test_the_unsigned_checkpoint_has_a_name_that_says_so(ledger: Path) -> None:
     sidefile.write(ledger, CHECKPOINT.text, signed=False)
     assert [p.name for p in ledger.parent.iterdir()] == ["ledger.checkpoint.unsigned"]
     (found,) = sidefile.read(ledger)
-    assert (found.checkpoint, found.data) == (CHECKPOINT, CHECKPOINT.text)
+    assert found.claim == sidefile.Claim(CHECKPOINT, None)
+    assert found.path.read_bytes() == CHECKPOINT.text
 
 
 def test_the_signed_checkpoint_is_the_note(ledger: Path) -> None:
     sidefile.write(ledger, SIGNED, signed=True)
     assert (ledger.parent / "ledger.checkpoint").read_bytes() == SIGNED
     (found,) = sidefile.read(ledger)
-    assert found.checkpoint == CHECKPOINT
+    assert found.claim.checkpoint == CHECKPOINT
+    assert found.claim.signed == note.parse_note(SIGNED)
 
 
 def test_a_new_checkpoint_replaces_the_old_one_whole(ledger: Path) -> None:
     sidefile.write(ledger, CHECKPOINT.text, signed=False)
     longer = note.Checkpoint(CHECKPOINT.origin, 10**9, CHECKPOINT.root)
     sidefile.write(ledger, longer.text, signed=False)
-    assert [f.checkpoint.size for f in sidefile.read(ledger)] == [10**9]
+    assert [f.claim.checkpoint.size for f in sidefile.read(ledger)] == [10**9]
     assert len(list(ledger.parent.iterdir())) == 1
 
 
@@ -65,3 +67,19 @@ def test_a_side_file_that_is_a_pipe_is_not_waited_for(ledger: Path) -> None:
     os.mkfifo(ledger.parent / "ledger.checkpoint")
     with pytest.raises(LedgerDamaged, match="not a file"):
         sidefile.read(ledger)
+
+
+def test_an_origin_is_of_one_ledger_and_names_who_signed() -> None:
+    unsigned = sidefile.parse(CHECKPOINT.text)
+    assert unsigned.is_of(bytes(16))
+    assert not unsigned.is_of(bytes(15) + b"x")
+    assert not sidefile.parse(SIGNED).is_of(bytes(16))
+    signed = note.Checkpoint(sidefile.signed_origin("key", bytes(16)), 7, CHECKPOINT.root)
+    by = {
+        name: note.format_note(note.SignedNote(signed.text, (note.Signature(name, b"abcd", b"s"),)))
+        for name in ("key", "other")
+    }
+    assert signed.origin == "acl/key/" + "00" * 16
+    assert sidefile.parse(by["key"]).is_of(bytes(16))
+    assert not sidefile.parse(by["other"]).is_of(bytes(16))
+    assert not sidefile.parse(signed.text).is_of(bytes(16))

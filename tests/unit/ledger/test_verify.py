@@ -1,6 +1,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -126,13 +127,17 @@ def content(path: Path) -> object:
         )
 
 
-def flips(tmp_path: Path, stride: int) -> None:
+# ACL_FLIP_STRIDE=1 tries every byte, which takes minutes.
+STRIDE = int(os.environ.get("ACL_FLIP_STRIDE", "31"))
+
+
+def test_each_flipped_byte_of_the_file_is_found_or_changes_nothing(tmp_path: Path) -> None:
     path = build(tmp_path / "ledger.sqlite")
     expected = content(path)
     data = path.read_bytes()
     damaged = tmp_path / "damaged.sqlite"
     detected = 0
-    for place in range(0, len(data), stride):
+    for place in range(0, len(data), STRIDE):
         flipped = bytearray(data)
         flipped[place] ^= 1 << place % 8
         damaged.write_bytes(flipped)
@@ -143,15 +148,6 @@ def flips(tmp_path: Path, stride: int) -> None:
         detected += found
         assert found or content(damaged) == expected, f"byte {place} of {len(data)}"
     assert detected > 0
-
-
-def test_a_flipped_byte_is_found_or_changes_nothing(tmp_path: Path) -> None:
-    flips(tmp_path, 29)
-
-
-@pytest.mark.slow
-def test_each_flipped_byte_is_found_or_changes_nothing(tmp_path: Path) -> None:
-    flips(tmp_path, 1)
 
 
 def test_each_flipped_byte_of_the_plain_events_is_found_and_named(path: Path) -> None:
@@ -269,7 +265,12 @@ def test_a_body_changed_together_with_its_address_is_found_by_the_tree(path: Pat
         ("UPDATE checkpoint SET size = 8 WHERE id = 0", "checkpoint", None),
         ("DELETE FROM checkpoint WHERE id = 0", "checkpoint_missing", None),
         ("UPDATE checkpoint SET note = 'nothing' WHERE id = 0", "checkpoint", None),
-        ("UPDATE checkpoint SET note = replace(note, 'unsigned', 'signed')", None, None),
+        (
+            "UPDATE checkpoint SET note = replace(note, 'unsigned', 'signed')",
+            "checkpoint_origin",
+            None,
+        ),
+        ("UPDATE checkpoint SET hash = hash + 1 WHERE id = 0", "checkpoint", None),
         (
             "UPDATE checkpoint SET note = replace(note, 'unsigned/', 'unsigned/0')",
             "checkpoint_origin",
@@ -278,13 +279,10 @@ def test_a_body_changed_together_with_its_address_is_found_by_the_tree(path: Pat
     ],
 )
 def test_each_forged_row_is_found_and_named(
-    path: Path, statement: str, code: str | None, seq: int | None
+    path: Path, statement: str, code: str, seq: int | None
 ) -> None:
     forge(path, statement)
     found = broken(path)
-    if code is None:  # who signed is the verifier's question, not that of the row
-        assert found == []
-        return
     assert (code, seq) in {(f.code, f.seq) for f in found}, found
 
 
@@ -530,7 +528,7 @@ def erase_body(path: Path, seq: int) -> None:
     start = ends[seq] + len(head)
     plain[start : start + len(body)] = bytes(len(body))
     store_plain(
-        path, bytes(plain), f"INSERT INTO erasure VALUES (0, 0, 0, {start}, {len(body)}, 12)"
+        path, bytes(plain), f"INSERT INTO erasure VALUES (0, 0, 0, {start}, {len(body)}, 11)"
     )
 
 
