@@ -44,6 +44,8 @@ def _rows(results_dir: Path) -> Iterator[dict[str, Any]]:
     from ledger.opening import LEDGER_NAME
 
     for path in sorted(results_dir.rglob(LEDGER_NAME)):
+        if any(part.startswith(".") for part in path.relative_to(results_dir).parts):
+            continue  # an import or export that is being staged
         try:
             yield _row(path)
         except (AclError, OSError) as error:

@@ -37,27 +37,29 @@ COMMANDS: Final = {
 _WrongUse: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
+class LazyCommand(TyperCommand):
+    """A command of which the name and line are known; the rest is imported when it is called."""
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        """Go on with the real command."""
+        module, _ = COMMANDS[str(self.name)]
+        command = typer.main.get_command(import_module(module).app)
+        return command.make_context(info_name, args, parent=parent, **extra)
+
+
 class LazyCommands(TyperGroup):
-    """A group whose commands are imported when they are called."""
+    """The group of all commands."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """The command `name`, or None; for `--help` of the group only its line is needed."""
+        """The command `name`, or None."""
         if name not in COMMANDS:
             return None
-        module, line = COMMANDS[name]
-        if ctx.params.get("help") or _is_group_help():
-            return TyperCommand(name, help=line, short_help=line)
-        command = typer.main.get_command(import_module(module).app)
-        command.name = name
-        return command
-
-
-def _is_group_help() -> bool:
-    return len(sys.argv) < 2 or sys.argv[1] in {"--help", "-h"}
+        _, line = COMMANDS[name]
+        return LazyCommand(name, help=line, short_help=line)
 
 
 app = typer.Typer(

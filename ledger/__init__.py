@@ -6,13 +6,16 @@ The writing side is `ledger.store.Ledger`; only the recorder and the command lin
 from ledger import events
 from ledger.fold import fold
 from ledger.state import RunState
+from ledger.verify import Finding, verify
 from ledger.view import Blobs, LedgerView, Recorded
 
 __all__ = [
     "Blobs",
+    "Finding",
     "LedgerView",
     "Recorded",
     "RunState",
     "events",
     "fold",
+    "verify",
 ]

@@ -32,7 +32,7 @@ def test_every_command_line_of_the_readme_works(tmp_path: Path) -> None:
 
 def test_every_make_target_of_the_readme_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"`?make ([a-z-]+)", README)
+    targets = re.findall(r"[`$] ?make ([a-z-]+)", README)
     assert "demo" in targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
