@@ -112,7 +112,8 @@ class Attempt:
         try:
             await self.trail.record(result_event(task.task_id, attempt, tried.result, tried.error))
         except (NotStored, ValueRefused) as error:
-            tried.error = explain(error, "collect_result", fatal=True)
+            fatal = isinstance(error, NotStored)
+            tried.error = explain(error, "collect_result", fatal=fatal)
             tried.result = RunResult(
                 task.task_id, category=task.category, ground_truth=expected(task)
             )
