@@ -63,6 +63,8 @@ def record(
     With `tasks` the plan is fixed; without, a task is taken into it when its first attempt begins.
     Left by an exception the run ends as failed, by KeyboardInterrupt as cancelled.
     """
+    plan = None if tasks is None else [_task(task) for task in tasks]
+    check_ids(benchmark, plan or ())
     around = surroundings or Surroundings()
     results = Path(results_dir)
     request = RunRequest(
@@ -79,7 +81,7 @@ def record(
         recorder = Recorder(ledger, redactor, patience=around.patience)
         try:
             recording = Recording(directory, recorder, request)
-            recording.begin(tasks)
+            recording.begin(plan)
             try:
                 yield recording
             except BaseException as error:
@@ -149,7 +151,7 @@ class Recording:
             self._end_attempt(attempt)
 
     def _begin_attempt(self, given: str | Task) -> "RecordedAttempt":
-        task = given if isinstance(given, Task) else Task(given)
+        task = _task(given)
         with self._lock:
             book = self._tasks.get(task.task_id)
             if book is None:
@@ -194,7 +196,7 @@ class Recording:
 
     # -- the run --------------------------------------------------------------------------------
 
-    def begin(self, tasks: Sequence[str | Task] | None) -> None:
+    def begin(self, plan: Sequence[Task] | None) -> None:
         """Record that the run began, and the plan if there is one."""
         known: dict[str, Any] = program()
         self._recorder.record_sync(
@@ -209,8 +211,8 @@ class Recording:
             ev.ReuseFrozen(mode="none"),
             ev.RunStarted(),
         )
-        self._select([task if isinstance(task, Task) else Task(task) for task in tasks or ()])
-        self._fixed = tasks is not None
+        self._select(plan or ())
+        self._fixed = plan is not None
 
     def _select(self, tasks: Sequence[Task]) -> "list[_TaskBook]":
         check_ids(self._request.benchmark.id, tasks)
@@ -256,3 +258,7 @@ class Recording:
         self._recorder.record_sync(
             ev.RunFinished(status=status, error=error, exit_code=exit_code, counts=counts)
         )
+
+
+def _task(given: str | Task) -> Task:
+    return given if isinstance(given, Task) else Task(given)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from ledger.events import AttemptStatus, ErrorInfo, Evaluator, Measure, Number, RunStatus
 from runtime.models import Model
@@ -75,6 +75,9 @@ class MetricResult(Model):
     `details[name]` holds value, numerator, denominator, excluded {reason: n}, estimator, policy,
     interval {name, low, high} or reason; `extra.unavailable` maps undefined metrics to reasons.
     """
+
+    # Strict: a plug-in's "1" is a mistake and no number.
+    model_config = ConfigDict(strict=True)
 
     schema_version: int = 1
     metrics: dict[str, Number] = Field(min_length=1)
