@@ -129,7 +129,8 @@ class _Writing:
     def write(self, run_id: str, identity: str, command: Sequence[str]) -> None:
         self.recorder.record_sync(*self._head(run_id, identity, command))
         for batch in self._batches():
-            self.recorder.record_sync(*batch)
+            if batch:
+                self.recorder.record_sync(*batch)
         self.recorder.seal()
 
     def _head(self, run_id: str, identity: str, command: Sequence[str]) -> list[ev.AnyEvent]:

@@ -58,6 +58,10 @@ class AttemptReader:
 
     def _retries(self, result: AttemptResult | None) -> Iterator[Item]:
         found = sorted(self._retry_records(), key=lambda entry: entry[0])
+        readable = [file for _, file, _ in found]
+        for file in self.files.retries:
+            if file not in readable:
+                yield from self._keep(file)
         full = [number for number, _, record in found if record.get("scope") != "evaluate"]
         last_full = max(full, default=0)
         for number, file, record in found:

@@ -95,7 +95,8 @@ def _is_series(item: Any) -> bool:
         and all(isinstance(item.get(key), str) for key in ("series_id", "metric_id", "reducer"))
         and type(item.get("k")) is int
         and item["k"] >= 1
-        and _is_value(item.get("value"))
+        and "value" in item
+        and _is_value(item["value"])
         and isinstance(item.get("counts"), dict)
         and all(_is_count(item["counts"].get(key)) for key in _COUNTS)
         and item["counts"]["evaluated"] <= item["counts"]["total"]

@@ -22,8 +22,6 @@ def our_request(source: Mapping[str, Any], run_id: str) -> RunRequest:
     sections: dict[str, dict[str, Any]] = {
         name: _object(source.get(name)) for name in RunRequest.model_fields
     }
-    for name in ("benchmark", "model"):
-        sections[name].setdefault("id", "unknown")
     sections["execution"] = _execution(sections["execution"])
     sections["output"]["run_id"] = run_id
     # Keys never come here: where the source had one, it is masked or named.
@@ -32,7 +30,25 @@ def our_request(source: Mapping[str, Any], run_id: str) -> RunRequest:
         name: _fitting(field.annotation, sections[name])
         for name, field in RunRequest.model_fields.items()
     }
+    for name in ("benchmark", "model"):
+        fitting[name].setdefault("id", "unknown")
     return RunRequest.model_validate(fitting)
+
+
+def payload(request: RunRequest) -> dict[str, Any]:
+    """The request as plain values, each as it was read: JSON mode would turn NaN into null."""
+    return request.model_dump(mode="python")
+
+
+def persistence_params(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a payload that `RunRequest.to_persistence_params` gives."""
+    return {
+        "benchmark": values["benchmark"],
+        "model": values["model"],
+        "output": values["output"],
+        "reuse": values["runtime"],
+        "metadata": values["metadata"],
+    }
 
 
 def strategy_of(execution: Mapping[str, Any]) -> str | None:

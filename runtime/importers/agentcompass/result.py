@@ -136,7 +136,7 @@ def take_apart(record: dict[str, Any]) -> AttemptResult:
     extra = {key: value for key, value in record.items() if key not in _KNOWN}
     if status == "interrupted":
         extra["source_status"], status = status, "cancelled"
-    if status not in _STATUSES:
+    if not isinstance(status, str) or status not in _STATUSES:
         raise NotARecord(f"its status is {status!r}")
     own = record.get("extra")
     if isinstance(own, dict):

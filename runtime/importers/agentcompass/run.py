@@ -12,7 +12,7 @@ from runtime.importers.agentcompass.layout import Layout, arrange
 from runtime.importers.agentcompass.metrics import source_metrics
 from runtime.importers.agentcompass.plans import Plans
 from runtime.importers.agentcompass.progress import Progress, read_progress
-from runtime.importers.agentcompass.request import our_request
+from runtime.importers.agentcompass.request import our_request, payload, persistence_params
 from runtime.importers.agentcompass.task import ForeignTask, TaskReader, read_tasks
 from runtime.importers.jsontext import NotARecord, read_record
 from runtime.importers.plan import (
@@ -58,7 +58,7 @@ class ForeignRun:
     @property
     def ended(self) -> bool:
         """True if the source says how the run ended."""
-        return isinstance(self.info.get("status"), str)
+        return bool(_text(self.info.get("status")))
 
     @property
     def version(self) -> str:
@@ -78,18 +78,19 @@ def read_run(source: Source) -> ForeignRun:
     run = ForeignRun(source, arrange(source))
     if not run.layout.run and not run.layout.tasks:
         raise UsageError(f"{source.root} holds nothing of an {FORMAT} run")
-    run.info = _read(run, "run_info.json")
+    run.info = _read(run, "run_info.json") or {}
     _refuse_newer(run.info.get("schema_version"))
-    run.params = _read(run, "params.json")
+    run.params = _read(run, "params.json") or {}
     run.plans = Plans.read(run.info.pop("resolved_execution_plans", None))
     if (log := run.layout.run.get("progress.jsonl")) is not None:
         run.progress, remarks = read_progress(log.path, source.read(log))
         run.remarks += remarks
     run.tasks = _tasks(run)
     report = _read(run, "metrics.json")
-    run.metrics = source_metrics(report) if report else None
-    if report and run.metrics is None:
+    run.metrics = source_metrics(report) if report is not None else None
+    if report is not None and run.metrics is None:
         run.remarks.append(Remark("metrics.json", "it holds no series of metrics", damage=True))
+    _tell_times(run)
     _tell_the_rest(run)
     return run
 
@@ -100,7 +101,7 @@ def plan_of(run: ForeignRun) -> ImportPlan:
     for _ in run_items(run, remarks):
         pass
     run_id = _text(run.info.get("run_id")) or _text(_section(run.request, "output").get("run_id"))
-    request = our_request(run.request, run_id)
+    request = payload(our_request(run.request, run_id))
     output = _section(run.request, "output")
     lost = {remark.source for remark in remarks if not remark.placed}
     files = {file.path for file in run.source.files}
@@ -111,8 +112,8 @@ def plan_of(run: ForeignRun) -> ImportPlan:
         benchmark=_text(_section(run.request, "benchmark").get("id")),
         model=_text(_section(run.request, "model").get("id")),
         run_id=run_id,
-        request=request.to_task_payload() | {"source": _own_words(run)},
-        persistence_params=request.to_persistence_params(),
+        request=request | {"source": _own_words(run)},
+        persistence_params=persistence_params(request),
         selected=_selected(run),
         items=lambda: run_items(run, []),
         records_in=len(run.source.files),
@@ -202,11 +203,9 @@ def _frozen(run: ForeignRun) -> ev.ReuseFrozen | None:
     if not isinstance(reused, dict):
         return None
     asked = _text(_section(run.request, "runtime").get("reuse_run_id"))
-    path = reused.get("path")
+    # Its path is one of the source's machine; it stands among the source's own words.
     return ev.ReuseFrozen(
-        mode="explicit" if asked else "implicit",
-        run_id=_text(reused.get("run_id")) or None,
-        path=path if isinstance(path, str) else None,
+        mode="explicit" if asked else "implicit", run_id=_text(reused.get("run_id")) or None
     )
 
 
@@ -221,6 +220,14 @@ def _homeless(run: ForeignRun) -> list[SourceFile]:
     told |= {id(other) for task in run.tasks for other in task.superseded}
     lost = [file for files in run.layout.tasks if id(files) not in told for file in files.all()]
     return [*lost, *run.layout.foreign, *run.layout.unfinished]
+
+
+def _tell_times(run: ForeignRun) -> None:
+    for name in ("started_at", "finished_at"):
+        value = run.info.get(name)
+        if value is not None and _utc(value) is None:
+            reason = f"{name} is {value!r}, no ISO-8601 time with a zone"
+            run.remarks.append(Remark("run_info.json", reason, placed=True))
 
 
 def _tell_the_rest(run: ForeignRun) -> None:
@@ -260,15 +267,15 @@ def _originals(run: ForeignRun, names: tuple[str, ...]) -> Iterator[Original]:
             yield Original(run.layout.run[name])
 
 
-def _read(run: ForeignRun, name: str) -> dict[str, Any]:
+def _read(run: ForeignRun, name: str) -> dict[str, Any] | None:
     file = run.layout.run.get(name)
     if file is None:
-        return {}
+        return None
     try:
         record = read_record(run.source.read(file))
     except NotARecord as fault:
         run.remarks.append(Remark(name, str(fault), damage=True))
-        return {}
+        return None
     if record.oddities:
         words = ", ".join(record.oddities)
         reason = f"holds {words}, which JSON has no word for"

@@ -219,6 +219,8 @@ def test_a_run_that_reused_another_names_it(reports):
     state = state_of(reports["k3-reuse"])
     assert state.frozen.mode == "explicit"
     assert state.frozen.run_id == "k3-avg"
+    assert state.frozen.path is None
+    assert state.request["source"]["run_info"]["reused_from"]["path"].endswith("/k3-avg")
     assert state.counts().retries == 0
     found = events(reports["k3-reuse"], "result.recorded")
     assert {e.artifacts["reuse_history"]["retry_count"] for e in found} == {0, 1}

@@ -1,10 +1,13 @@
 """Runs that were cut, edited or mixed with other files: all or named, and never a silent loss."""
 
 import json
+import tempfile
 from math import isnan
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ledger.errors import VersionUnsupported
 from ledger.verify import verify
@@ -29,25 +32,151 @@ def run(tmp_path) -> Path:
 
 @pytest.fixture
 def import_run(tmp_path, run):
+    return lambda: import_whole(run, tmp_path / "results")
+
+
+def import_whole(run: Path, results: Path) -> ImportReport:
     """Import the run; whatever is wrong with it, the ledger verifies and nothing is lost."""
+    report = do_import(run, results)
+    assert [found for found in verify(report.path) if found.severity == "broken"] == []
+    files = [path for path in run.rglob("*") if path.is_file() and not path.is_symlink()]
+    names = {path.relative_to(run).as_posix() for path in files}
+    lost = {one.source for one in report.unplaced if not one.placed} & names
+    assert report.records_in == len(files)
+    assert report.records_in - report.records_out == len(lost)
+    kept = originals(report)
+    assert kept.keys() == names
+    for name in names:
+        assert kept[name].redactions or kept[name].content == (run / name).read_bytes()
+    assert [(one.source, one.reason) for one in events(report)[1].unplaced] == [
+        (one.source, one.reason) for one in report.unplaced
+    ]
+    return report
 
-    def imported() -> ImportReport:
-        report = do_import(run, tmp_path / "results")
-        assert [found for found in verify(report.path) if found.severity == "broken"] == []
-        files = [path for path in run.rglob("*") if path.is_file() and not path.is_symlink()]
-        names = {path.relative_to(run).as_posix() for path in files}
-        lost = {one.source for one in report.unplaced if not one.placed} & names
-        assert report.records_in == len(files)
-        assert report.records_in - report.records_out == len(lost)
-        kept = originals(report)
-        assert kept.keys() == names
-        assert all(kept[name].content == (run / name).read_bytes() for name in names)
-        assert [(one.source, one.reason) for one in events(report)[1].unplaced] == [
-            (one.source, one.reason) for one in report.unplaced
-        ]
-        return report
 
-    return imported
+# An import with all its checks costs a tenth of a second.
+EXAMPLES = 25
+FILES = (
+    "run_info.json",
+    "metrics.json",
+    "progress.jsonl",
+    "task.json",
+    "result.json",
+    "checkpoint.json",
+    "retry.json",
+)
+
+
+def full_run(run: Path) -> dict[str, Path]:
+    """A small run with one file of each kind, by the kind."""
+    small_run(run, resolved_execution_plans={"t1": {"attempts": {"1": {"environment": {}}}}})
+    attempt = result_path(run).parent
+    write_json(attempt / "result.json", result(retry_count=1))
+    write_json(
+        attempt / "checkpoint.json", {"evaluation": {"run_completed": True, "run_result": result()}}
+    )
+    issue = {"severity": "fatal", "phase": "run", "code": "c", "message": "m"}
+    retry = {"retry": 1, "max_retries": 1, "retry_delay_seconds": 0.1, "stage": "attempt"}
+    write_json(
+        attempt / "retries" / "t.json",
+        {**retry, "scope": "attempt", "issues": [issue], "discarded_result": result()},
+    )
+    counts = dict.fromkeys(("total", "evaluated"), 1) | dict.fromkeys(
+        ("error", "unavailable", "invalidated"), 0
+    )
+    series = {"series_id": "correct.native@1", "metric_id": "correct", "reducer": "native"}
+    write_json(
+        run / "metrics.json",
+        {"series": [{**series, "role": "headline", "k": 1, "value": 1.0, "counts": counts}]},
+    )
+    lines = [
+        {"event": "tasks_loaded", "payload": {"total_tasks": 1}},
+        {"event": "task_started", "task_id": "t1", "payload": {"index": 0}},
+        {"event": "attempt_started", "task_id": "t1", "attempt": 1},
+    ]
+    (run / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    paths = (
+        *(run / name for name in FILES[:3]),
+        task_path(run, "t1") / "task.json",
+        *(attempt / name for name in ("result.json", "checkpoint.json", "retries/t.json")),
+    )
+    return dict(zip(FILES, paths, strict=True))
+
+
+def test_a_whole_run_of_every_kind_of_file_has_nothing_to_tell(tmp_path):
+    full_run(tmp_path / "run")
+    report = import_whole(tmp_path / "run", tmp_path / "results")
+    assert report.unplaced == ()
+    assert state_of(report).counts().evaluated == 1
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.data())
+def test_no_cut_or_changed_byte_stops_an_import_or_hides_a_record(data):
+    with tempfile.TemporaryDirectory() as place:
+        paths = full_run(Path(place) / "run")
+        path = paths[data.draw(st.sampled_from(FILES))]
+        held = path.read_bytes()
+        at = data.draw(st.integers(0, len(held) - 1))
+        change = data.draw(st.sampled_from(["cut", "flip", "drop", "double"]))
+        if change == "cut":
+            path.write_bytes(held[:at])
+        elif change == "flip":
+            flipped = held[at] ^ data.draw(st.integers(1, 255))
+            path.write_bytes(held[:at] + bytes([flipped]) + held[at + 1 :])
+        elif change == "drop":
+            path.write_bytes(held[:at] + held[at + 1 :])
+        else:
+            path.write_bytes(held + held)
+        import_whole(Path(place) / "run", Path(place) / "results")
+
+
+_ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2**70) | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.data())
+def test_no_value_of_any_field_stops_an_import_or_hides_a_record(data):
+    with tempfile.TemporaryDirectory() as place:
+        paths = full_run(Path(place) / "run")
+        path = paths[data.draw(st.sampled_from([name for name in FILES if "jsonl" not in name]))]
+        value = json.loads(path.read_text())
+        holder = value
+        while True:
+            key = data.draw(st.sampled_from(sorted(holder)))
+            deeper = holder[key]
+            if not isinstance(deeper, dict) or not deeper or data.draw(st.booleans()):
+                break
+            holder = deeper
+        holder[key] = data.draw(_ODD)
+        path.write_text(json.dumps(value, indent=2) + "\n")
+        import_whole(Path(place) / "run", Path(place) / "results")
+
+
+@pytest.mark.parametrize("value", [1700000000, 1700000000.5, "2026-01-01", "2026-01-01T00:00:00"])
+def test_a_time_that_could_be_any_is_told_and_not_guessed(run, import_run, value):
+    small_run(run, started_at=value)
+    report = import_run()
+    assert only(report).reason == f"started_at is {value!r}, no ISO-8601 time with a zone"
+    state = state_of(report)
+    assert state.started_at is None
+    assert state.request["source"]["run_info"]["started_at"] == value
+
+
+def test_a_time_with_any_offset_is_told_in_utc(run, import_run):
+    small_run(run, started_at="2026-01-01T01:30:00.25+02:00")
+    assert state_of(import_run()).started_at == "2025-12-31T23:30:00.250000Z"
+
+
+def test_a_run_without_tasks_is_a_run(tmp_path):
+    report = import_whole(small_run(tmp_path / "run", tasks=0), tmp_path / "results")
+    assert state_of(report).status == "completed"
 
 
 def only(report: ImportReport) -> Remark:
@@ -71,6 +200,7 @@ def result_path(run: Path, task: str = "t1", attempt: int = 1) -> Path:
         (b'{"status": "\xff"}', "not UTF-8 at byte 12"),
         (b'{"status": "finished"}', "its status is 'finished'"),
         (b"{}", "its status is None"),
+        (b'{"status": []}', "its status is []"),
         (b'{"status": "completed", "x": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper than"),
     ],
 )
@@ -298,7 +428,9 @@ def test_a_newer_schema_is_refused_by_name(run, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("text", ["[]", '{"series": [{"series_id": 1}]}', '{"series": 1}', "{"])
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"series": [{"series_id": 1}]}', '{"series": 1}', "{"]
+)
 def test_metrics_that_are_none_are_named_and_the_run_stays_whole(run, import_run, text):
     (run / "metrics.json").write_text(text)
     report = import_run()

@@ -70,6 +70,7 @@ def test_counts_are_told_by_the_headline_only():
         {"series": [1]},
         {"series": [series(value=float("nan"))]},
         {"series": [series(value=True)]},
+        {"series": [{key: value for key, value in series().items() if key != "value"}]},
         {"series": [series(k=0)]},
         {"series": [series(reducer=None)]},
         {"series": [series(counts={"total": 1})]},

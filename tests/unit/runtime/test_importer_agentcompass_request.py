@@ -1,6 +1,6 @@
 import pytest
 
-from runtime.importers.agentcompass.request import our_request
+from runtime.importers.agentcompass.request import our_request, payload, persistence_params
 from runtime.models import RunRequest
 
 
@@ -61,6 +61,14 @@ def test_what_our_request_refuses_is_left_to_the_words_of_the_source(source):
     assert request.execution.max_retries == 0
 
 
-def test_the_request_is_one_of_ours():
-    request = our_request({"benchmark": {"id": "b"}}, "r")
-    assert RunRequest.model_validate(request.to_task_payload()) == request
+def test_the_payload_is_the_one_that_our_own_runs_have():
+    request = our_request({"benchmark": {"id": "b"}, "execution": {"max_retries": 2}}, "r")
+    assert payload(request) == request.to_task_payload()
+    assert persistence_params(payload(request)) == request.to_persistence_params()
+    assert RunRequest.model_validate(payload(request)) == request
+
+
+def test_odd_values_in_parameters_stay_what_they_are():
+    params = {"x": float("nan"), "\ud800": "\udc00", "y": 2**80}
+    source = {"benchmark": {"id": "\ud800", "params": params}}
+    assert payload(our_request(source, "r"))["benchmark"] == {"id": "\ud800", "params": params}
