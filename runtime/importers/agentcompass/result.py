@@ -6,7 +6,7 @@ number named `score`; no other metric may have these names there.
 
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeGuard, get_args
 
 from ledger import events as ev
 from runtime.importers.agentcompass.issues import (
@@ -136,7 +136,7 @@ def take_apart(record: dict[str, Any]) -> AttemptResult:
     extra = {key: value for key, value in record.items() if key not in _KNOWN}
     if status == "interrupted":
         extra["source_status"], status = status, "cancelled"
-    if not isinstance(status, str) or status not in _STATUSES:
+    if not _is_status(status):
         raise NotARecord(f"its status is {status!r}")
     own = record.get("extra")
     if isinstance(own, dict):
@@ -165,6 +165,10 @@ def take_apart(record: dict[str, Any]) -> AttemptResult:
         meta=meta,
         extra=extra,
     )
+
+
+def _is_status(value: Any) -> TypeGuard[ev.AttemptStatus]:
+    return isinstance(value, str) and value in _STATUSES
 
 
 def _verdict(metrics: Any) -> Verdict:
