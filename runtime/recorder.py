@@ -86,6 +86,7 @@ class Recorder:
         self._covered = 0
         self._covered_at = 0.0
         self._without_room = False
+        self._gave_up = False
         self._closing = threading.Event()
         self._state = RunState()
         self._view: LedgerView | None = None
@@ -235,7 +236,7 @@ class Recorder:
             return [error] * len(batches)
         if self._without_room and any(isinstance(outcome, Receipt) for outcome in outcomes):
             _log.warning("there is room again: events are stored")
-            self._without_room = False
+            self._without_room = self._gave_up = False
         return outcomes
 
     def _prepare(self, batch: _Batch) -> None:
@@ -291,7 +292,7 @@ class Recorder:
     def _waits(self) -> Iterator[float]:
         """The pauses between tries, for as long as patience lasts."""
         begun, wait = self._monotonic(), _FIRST_WAIT
-        while self._monotonic() - begun < self._patience:
+        while not self._gave_up and self._monotonic() - begun < self._patience:
             yield wait
             wait = min(2 * wait, _LONGEST_WAIT)
 
@@ -300,8 +301,10 @@ class Recorder:
         if not self._without_room:
             _log.error("%s; waiting for room", error.message)
             self._without_room = True
-        wait = None if self._closing.is_set() else next(waits, None)
-        if wait is None:
+        wait = next(waits, None)
+        if wait is None or self._closing.is_set():
+            # From now on nobody waits again before something could be stored.
+            self._gave_up = True
             return False
         self._closing.wait(wait)
         return True

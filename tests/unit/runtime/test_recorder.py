@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import random
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -252,6 +253,41 @@ def test_without_patience_the_caller_is_told_and_the_recorder_goes_on(
     recorder.record_sync(ev.TaskStarted(task="t"))
     assert len(stored(recorder)) == 4
     check_ledger(recorder.ledger.path)
+
+
+def test_a_disk_that_is_really_full_keeps_what_was_stored(recorder: Recorder) -> None:
+    begin(recorder, "t")
+    connection = recorder.ledger._database._connection
+    assert connection is not None
+    ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+    connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+    large = say.result("t", final_answer=random.Random(1).randbytes(200_000).hex())
+    with pytest.raises(NotStored, match=r"result\.recorded was not stored as event 5: .*full"):
+        recorder.record_sync(large)
+    check_ledger(recorder.ledger.path)
+    connection.execute("PRAGMA max_page_count = 1000000")
+    recorder.record_sync(large)
+    assert stored(recorder)[-1].type == "result.recorded"
+    check_ledger(recorder.ledger.path)
+
+
+def test_who_gave_up_waiting_does_not_wait_again_until_something_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    recorder = Recorder(Ledger.create(tmp_path), Redactor({}), patience=0.0, monotonic=clock)
+    recorder.record_sync(*say.opening("a", "b", "c"))
+    disk = FullDisk(recorder, monkeypatch, times=1)
+    with pytest.raises(NotStored):
+        recorder.record_sync(ev.TaskStarted(task="a"))
+    recorder._patience = 60.0
+    disk.left = 1
+    with pytest.raises(NotStored):
+        recorder.record_sync(ev.TaskStarted(task="a"))
+    recorder.record_sync(ev.TaskStarted(task="a"))
+    disk.left = 1
+    recorder.record_sync(ev.TaskStarted(task="b"))
+    assert disk.left == 0
+    recorder.close()
 
 
 def test_copies_wait_for_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

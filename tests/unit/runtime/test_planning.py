@@ -1,0 +1,86 @@
+from typing import ClassVar
+
+import pytest
+
+from ledger.errors import ValueRefused
+from runtime.contracts import BaseRecipe, ExecutionPlan, Task
+from runtime.models import RunRequest
+from runtime.planning import build_plan, plan_event, timeouts
+from runtime.redact import Redactor
+from tests.fake_plugins import Listed, Scripted, request, task
+
+REDACTOR = Redactor({})
+
+
+class Noting(Listed):
+    def build_plan(self, task: Task, plan: ExecutionPlan) -> ExecutionPlan:
+        plan.benchmark["order"] = ["benchmark"]
+        plan.run_timeout_seconds = 7.0
+        return plan
+
+
+class NotingHarness(Scripted):
+    def build_plan(self, task: Task, plan: ExecutionPlan) -> ExecutionPlan:
+        plan.benchmark["order"].append("harness")
+        return plan
+
+
+class Recipe(BaseRecipe):
+    id: ClassVar[str] = "first"
+
+    def matches(self, request: RunRequest, task: Task) -> bool:
+        return task.category == "x"
+
+    def apply(self, plan: ExecutionPlan, task: Task) -> ExecutionPlan:
+        plan.benchmark["order"].append(self.id)
+        return plan
+
+
+class Second(Recipe):
+    id: ClassVar[str] = "second"
+
+
+def planned(category: str = "x", **execution: object) -> ExecutionPlan:
+    asked = request(**execution)
+    recipes = [Recipe(), Second()]
+    found = task("t", category=category)
+    return build_plan(asked, Noting(), NotingHarness(lambda t, c: None), recipes, found)
+
+
+def test_benchmark_harness_and_recipes_are_asked_in_this_order() -> None:
+    plan = planned()
+    assert plan.benchmark["order"] == ["benchmark", "harness", "first", "second"]
+    assert plan.applied_recipes == ["first", "second"]
+
+
+def test_a_recipe_that_does_not_match_changes_nothing() -> None:
+    plan = planned("y")
+    assert plan.benchmark["order"] == ["benchmark", "harness"]
+    assert plan.applied_recipes == []
+
+
+def test_the_plans_own_limits_are_multiplied() -> None:
+    execution = request(timeout_multiplier=2.0, evaluation_timeout_seconds=5.0).execution
+    found = timeouts(planned(timeout_multiplier=2.0, evaluation_timeout_seconds=5.0), execution)
+    assert (found.run, found.evaluation, found.artifacts) == (14.0, 10.0, None)
+    assert found.recorded() == {"run": 14.0, "evaluation": 10.0}
+
+
+def test_equal_plans_have_equal_hashes_and_secrets_are_in_none() -> None:
+    plan = planned()
+    plan.harness = {"api_key": "one", "budget": 3}
+    limits = timeouts(plan, request().execution)
+    first = plan_event("t", 1, plan, limits, REDACTOR)
+    plan.harness = {"budget": 3, "api_key": "another"}
+    second = plan_event("t", 2, plan, limits, REDACTOR)
+    assert first.plan["harness"] == {"api_key": "********", "budget": 3}
+    assert first.plan_hash == second.plan_hash
+    plan.harness = {"budget": 4}
+    assert plan_event("t", 1, plan, limits, REDACTOR).plan_hash != first.plan_hash
+
+
+def test_what_no_ledger_holds_is_no_plan() -> None:
+    plan = planned()
+    plan.harness = {"tools": {"a"}}
+    with pytest.raises(ValueRefused, match=r"\$\.harness\.tools"):
+        plan_event("t", 1, plan, timeouts(plan, request().execution), REDACTOR)

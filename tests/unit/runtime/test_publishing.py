@@ -1,0 +1,107 @@
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger.errors import ExportRefused
+from ledger.state import RunState
+from ledger.store import Ledger
+from ledger.view import Blobs
+from runtime.publishing import Publisher
+from runtime.recorder import Recorder
+from runtime.redact import Redactor
+from tests import events_of as say
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    made = Recorder(Ledger.create(tmp_path), Redactor({}))
+    made.record_sync(*say.opening("t"))
+    yield made
+    made.close()
+
+
+class Projector:
+    """Fails while it is told to."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.failing = False
+
+    def __call__(self, state: RunState, blobs: Blobs) -> None:
+        if self.failing:
+            raise ExportRefused("occupied")
+        self.sizes.append(state.size)
+
+
+def publisher(recorder: Recorder, tmp_path: Path, *projectors: Any, tell: Any = None) -> Publisher:
+    makers = [lambda _, one=one: one for one in projectors]
+    return Publisher(recorder, tmp_path, makers, tell, lambda: 0.0)
+
+
+def test_a_look_shows_everybody_the_same_state(recorder: Recorder, tmp_path: Path) -> None:
+    one, two = Projector(), Projector()
+    told: list[int] = []
+    found = publisher(recorder, tmp_path, one, two, tell=lambda p: told.append(p.total))
+    found.look()
+    assert (one.sizes, two.sizes, told) == ([3], [3], [1])
+
+
+def test_one_that_fails_does_not_keep_the_others_from_seeing(
+    recorder: Recorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = Projector(), Projector()
+    bad.failing = True
+    found = publisher(recorder, tmp_path, bad, good)
+    found.look()
+    found.look()
+    assert good.sizes == [3, 3]
+    assert found.failure is not None
+    assert (found.failure[0].code, found.failure[1]) == ("export_refused", 5)
+    assert caplog.text.count("cannot be written") == 1
+
+
+def test_a_later_look_makes_up_for_one_that_failed(recorder: Recorder, tmp_path: Path) -> None:
+    projector = Projector()
+    projector.failing = True
+    found = publisher(recorder, tmp_path, projector)
+    found.look()
+    projector.failing = False
+    found.look()
+    assert found.failure is None
+
+
+def test_following_looks_at_the_start_and_stops_after_a_look(
+    recorder: Recorder, tmp_path: Path
+) -> None:
+    projector = Projector()
+
+    async def follow() -> None:
+        found = publisher(recorder, tmp_path, projector)
+        found.start()
+        while not projector.sizes:
+            await asyncio.sleep(0.001)
+        await found.stop()
+        await found.stop()
+        await found.last()
+
+    asyncio.run(follow())
+    assert projector.sizes == [3, 3]
+
+
+def test_a_watcher_that_breaks_does_not_end_the_following(
+    recorder: Recorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: Any) -> None:
+        raise KeyError("a bug of the watcher")
+
+    async def follow() -> None:
+        found = publisher(recorder, tmp_path, tell=broken)
+        found.start()
+        while "cannot be followed" not in caplog.text:
+            await asyncio.sleep(0.001)
+        await found.stop()
+
+    asyncio.run(follow())
