@@ -34,14 +34,21 @@ def redact_event(event: AnyEvent, redactor: Redactor) -> AnyEvent:
 def prune_event(event: AnyEvent) -> tuple[AnyEvent, list[ValueRefused]]:
     """Return `event` without the values that no ledger holds, and a refusal for each.
 
-    Refusals name the place in the event: `$.trajectory[3].x`.
+    Refusals name the place in the event: `$.trajectory[3].x`. A field that every such event must
+    have stays as it is, and with it the event is refused.
     """
     refusals: list[ValueRefused] = []
     changed: dict[str, Any] = {}
     for name, value in _fields(event):
+        if isinstance(value, str) and type(value) is not str:
+            # A subclass (of an Enum, say) whose text is all that matters.
+            changed[name] = str.__str__(value)
+            continue
         if isinstance(value, Part) or _is_parts(value):
             continue
         kept, refused = canonical.prune(value)
+        if kept is None and type(event).model_fields[name].is_required():
+            continue
         if refused:
             changed[name] = kept
             refusals += [ValueRefused(f"$.{name}{one.path[1:]}", one.why) for one in refused]

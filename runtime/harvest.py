@@ -68,8 +68,8 @@ class Sieve:
 
     def text(self, name: str, value: Any) -> str | None:
         """A text or None."""
-        if value is None or type(value) is str:
-            return value
+        if value is None or isinstance(value, str):
+            return None if value is None else _plain(value)
         self.refuse(name, f"{type(value).__name__} is not text")
         return None
 
@@ -241,9 +241,15 @@ def evaluation_event(
         correct=correct,
         score=score,
         evaluation_error=error_found,
-        evaluator=given.evaluator if isinstance(given.evaluator, ev.Evaluator) else default,
+        evaluator=_evaluator(given.evaluator, default),
         **fields,
     )
+
+
+def _evaluator(given: Any, default: ev.Evaluator) -> ev.Evaluator:
+    if not isinstance(given, ev.Evaluator):
+        return default
+    return ev.Evaluator(id=_plain(given.id), version=_plain(given.version), sha256=given.sha256)
 
 
 def failed_evaluation(

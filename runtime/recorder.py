@@ -266,9 +266,10 @@ class Recorder:
         batch.pruned = True
         found = False
         for position, event in enumerate(batch.events):
-            batch.events[position], refusals = prune_event(event)
+            kept, refusals = prune_event(event)
+            found = found or kept is not event
+            batch.events[position] = kept
             if refusals:
-                found = True
                 known = event.task is not None and event.attempt is not None
                 key = (str(event.task), int(event.attempt or 0)) if known else None
                 self._refused.setdefault(key, []).extend(refusals)

@@ -56,7 +56,15 @@ def _reference(task: Task) -> TaskRef:
     assert isinstance(metadata, dict)
     return TaskRef(
         task_id=task.task_id,
-        category=task.category,
-        checksum=task.checksum,
+        category=_text(task, "category"),
+        checksum=_text(task, "checksum"),
         metadata=metadata,
     )
+
+
+def _text(task: Task, name: str) -> str | None:
+    """A text of a task; of a subclass (of an Enum, say) only the text matters."""
+    value = getattr(task, name)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"the {name} of task {task.task_id!r} is no text")
+    return None if value is None else str.__str__(value)

@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Of a path the last two parts tell enough; the rest is about the machine.
 _PATH: Final = re.compile(r'(File ")[^"]*?([^/"\\]+[/\\][^/"\\]+")')
+_SHARES: Final = 3
 _LONGEST: Final = 20_000
 
 
@@ -34,14 +35,15 @@ class StageTimeout(Exception):
 async def stage(work: Coroutine[Any, Any, T], *, timeout: float | None, grace: float) -> T:
     """Return what `work` returns, or raise what it raises.
 
-    Raises StageTimeout after `timeout` seconds. Then, or when the caller is cancelled, `work` is
-    cancelled and given `grace` seconds to clean up; after that it is left to itself.
+    Raises StageTimeout after `timeout` seconds. Then `work` is cancelled and given `grace` seconds
+    to clean up; after that it is left to itself. When the caller is cancelled it is given a part of
+    that: others wait for their share, and the whole run for its end.
     """
     task = asyncio.ensure_future(_contained(work))
     try:
         await asyncio.wait([task], timeout=timeout)
     except asyncio.CancelledError:
-        await _stop(task, grace)
+        await _stop(task, grace / _SHARES)
         raise
     if not task.done():
         assert timeout is not None

@@ -140,8 +140,7 @@ class Workers:
         for worker in workers:
             worker.cancel()
         if workers:
-            # Stages have the grace for themselves; what hangs after it is left behind.
-            await asyncio.wait(workers, timeout=2 * self._work.grace + 1)
+            await asyncio.wait(workers, timeout=self._work.grace)
         for worker in workers:
             worker.add_done_callback(_take_outcome)
 

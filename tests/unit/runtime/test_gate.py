@@ -1,4 +1,5 @@
 import math
+from enum import StrEnum
 
 from ledger import events as ev
 from runtime.gate import prune_event, redact_event
@@ -66,6 +67,23 @@ def test_what_no_ledger_holds_is_cut_out_of_its_field() -> None:
 
 def test_an_event_that_can_be_held_stays_the_same_object() -> None:
     event = say.result("t", final_answer={"a": math.inf})
+    clean, refusals = prune_event(event)
+    assert clean is event
+    assert refusals == []
+
+
+def test_a_text_of_a_subclass_becomes_plain_text() -> None:
+    class Tool(StrEnum):
+        GREP = "grep"
+
+    clean, refusals = prune_event(ev.ToolFinished(task="t", attempt=1, name=Tool.GREP))
+    assert isinstance(clean, ev.ToolFinished)
+    assert type(clean.name) is str
+    assert (clean.name, refusals) == ("grep", [])
+
+
+def test_a_field_that_the_event_must_have_is_not_cut_out() -> None:
+    event = ev.MetricsComputed.model_construct(metrics={"a": 1}.items(), counts={})
     clean, refusals = prune_event(event)
     assert clean is event
     assert refusals == []

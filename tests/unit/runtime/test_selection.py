@@ -1,3 +1,5 @@
+from enum import StrEnum
+
 import pytest
 
 from ledger.errors import UsageError
@@ -61,3 +63,17 @@ def test_metadata_that_no_ledger_holds_is_left_out(caplog: pytest.LogCaptureFixt
 
 def test_no_task_at_all_is_a_plan_too() -> None:
     assert selection_event("b", None, {}, select(Listed(), {})).tasks == ()
+
+
+def test_a_category_of_an_enum_is_its_text() -> None:
+    class Kind(StrEnum):
+        MATH = "math"
+
+    event = selection_event("b", "1", {}, [task("a", category=Kind.MATH)])
+    assert type(event.tasks[0].category) is str
+    assert event.tasks[0].category == "math"
+
+
+def test_a_category_that_is_no_text_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="category of task 'a'"):
+        selection_event("b", "1", {}, [task("a", category=3)])
