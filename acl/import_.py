@@ -51,9 +51,8 @@ def import_(
                 "format": report.format,
                 "in": report.records_in,
                 "out": report.records_out,
-                "unplaced": [
-                    {"source": one.source, "reason": one.reason} for one in report.unplaced
-                ],
+                "unplaced": _remarks(report, placed=False),
+                "told": _remarks(report, placed=True),
                 "already": report.already,
                 "dry_run": dry_run,
             }
@@ -61,6 +60,11 @@ def import_(
     else:
         _print(report, dry_run=dry_run)
     return 1 if report.damaged else 0
+
+
+def _remarks(report: Any, *, placed: bool) -> list[dict[str, str]]:
+    remarks = (one for one in report.unplaced if one.placed is placed)
+    return [{"source": one.source, "reason": one.reason} for one in remarks]
 
 
 def _new_ledger(directory: Path) -> Any:
@@ -78,4 +82,4 @@ def _print(report: Any, *, dry_run: bool) -> None:
     line(f"{report.format}: {verb} run {report.run_id} in {report.path}")
     line(f"records: {report.records_in} in, {report.records_out} out")
     for one in report.unplaced:
-        line(f"not placed: {one.source}: {one.reason}")
+        line(f"{'told' if one.placed else 'not placed'}: {one.source}: {one.reason}")
