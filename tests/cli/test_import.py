@@ -1,0 +1,75 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtime.importers.samples import unpack_sample
+from tests.cli.conftest import Acl
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    unpack_sample(tmp_path / "source")
+    return tmp_path / "source"
+
+
+def test_an_imported_run_shows_the_numbers_of_its_source(acl: Acl, source: Path) -> None:
+    said = acl("import", source, "--json")
+    document = said.document()
+    assert said.status == 0
+    assert document["in"] == document["out"] == 94
+    assert document["unplaced"] == []
+    replayed = acl("replay", document["path"], "--json")
+    metrics = replayed.document()["metrics"]["metrics"]
+    assert replayed.status == 0
+    assert metrics["correct.avg@3"] == pytest.approx(0.7037, abs=5e-5)
+    assert metrics["correct.pass@3"] == pytest.approx(0.7778, abs=5e-5)
+    assert any("count_as_zero" in name for name in metrics)
+
+
+def test_importing_again_changes_nothing(acl: Acl, source: Path, tmp_path: Path) -> None:
+    first = acl("import", source, "--json").document()
+    shutil.copytree(source, tmp_path / "copy under another name")
+    again = acl("import", tmp_path / "copy under another name", "--json")
+    assert again.status == 0
+    assert again.document()["already"] is True
+    assert again.document()["path"] == first["path"]
+    assert len(acl("ls", "--json").lines()) == 1
+
+
+def test_a_dry_run_writes_nothing(acl: Acl, source: Path, tmp_path: Path) -> None:
+    said = acl("import", source, "--dry-run", "--json")
+    assert said.status == 0
+    assert said.document()["in"] == 94
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_cannot_be_placed_is_named_and_exits_1(acl: Acl, source: Path) -> None:
+    victim = next((source / "details" / "normal").glob("*/attempt-1/result.json"))
+    victim.write_text("[]")
+    said = acl("import", source, "--json")
+    assert said.status == 1
+    named = [one["source"] for one in said.document()["unplaced"]]
+    assert named == [str(victim.relative_to(source))]
+    assert victim.parent.name in acl("import", source, "--dry-run").out
+
+
+@pytest.mark.parametrize("what", ["missing", "empty", "file", "foreign"])
+def test_what_no_importer_takes_is_refused_by_name(acl: Acl, tmp_path: Path, what: str) -> None:
+    path = tmp_path / "x"
+    if what in ("empty", "foreign"):
+        path.mkdir()
+    if what == "foreign":
+        (path / "notes.txt").write_text("hello")
+    if what == "file":
+        path.write_text("hello")
+    said = acl("import", path)
+    assert said.status == 2
+    assert said.err.count("\n") == 1
+    assert str(path) in said.err
+
+
+def test_an_unknown_format_names_the_known_ones(acl: Acl, source: Path) -> None:
+    said = acl("import", source, "-f", "nope")
+    assert said.status == 2
+    assert "agentcompass" in said.err
