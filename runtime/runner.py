@@ -141,7 +141,7 @@ class UnifiedEvaluationRuntime:
             )
             try:
                 await self._run_attempts(await self._prepare())
-                if self.stop.requested:
+                if self._workers is not None and self._workers.cancelled:
                     return await self._end("cancelled", exit_code=self.stop.exit_code)
                 return await self.finalize()
             except Exception as error:  # noqa: BLE001 - the edge of the run: its outcome tells of it

@@ -76,7 +76,11 @@ class TaskRun:
 
 
 class Workers:
-    """Works on `tasks` in order, as many at once as the request says, until told to stop."""
+    """Works on `tasks` in order, as many at once as the request says, until told to stop.
+
+    Afterwards `failures` tells of tasks that were given up, `fatal` how many attempts ended in a
+    fatal error, and `cancelled` how many tasks the stop kept from ending.
+    """
 
     def __init__(
         self, work: Work, tasks: Sequence[Task], stop: StopSignal, moved: Callable[[], None]
@@ -88,6 +92,7 @@ class Workers:
         self._running: dict[str, TaskRun] = {}
         self.failures: list[ev.ErrorInfo] = []
         self.fatal = 0
+        self.cancelled = 0
         self.applied_recipes: dict[str, None] = {}
 
     async def run(self) -> None:
@@ -146,6 +151,7 @@ class Workers:
 
     async def _cancel_all(self) -> None:
         reason = f"stopped by {self._stop.name}"
+        self.cancelled = len(self._waiting) + sum(not run.over for run in self._running.values())
         for run in list(self._running.values()):
             try:
                 await run.cancel(reason)

@@ -95,21 +95,23 @@ def test_attempts_run_one_by_one_where_it_is_not(tmp_path: Path) -> None:
     assert [event.status for event in ran.of(ev.AttemptFinished)] == ["completed"] * 3
 
 
-def test_no_more_attempts_are_made_at_once_than_there_are_slots(tmp_path: Path) -> None:
+def test_as_many_attempts_are_made_at_once_as_there_are_slots(tmp_path: Path) -> None:
     now = 0
     most = 0
+    two = asyncio.Barrier(2)
 
     async def act(t: Task, context: AttemptContext) -> str:
         nonlocal now, most
         now += 1
         most = max(most, now)
-        await asyncio.sleep(0.001)
+        await asyncio.wait_for(two.wait(), 30)
         now -= 1
         return "right"
 
     tasks = [task(f"t{number}") for number in range(6)]
-    evaluate(tmp_path, act, tasks, k=3, task_concurrency=2)
+    ran = evaluate(tmp_path, act, tasks, k=3, task_concurrency=2)
     assert most == 2
+    assert ran.state.counts().correct == 6
 
 
 def test_tasks_are_begun_in_order(tmp_path: Path) -> None:
@@ -209,3 +211,18 @@ def test_an_attempt_that_waits_for_its_next_try_is_cancelled_too(tmp_path: Path)
     (end,) = ran.of(ev.AttemptFinished)
     assert end.status == "cancelled"
     assert end.retries == len(ran.of(ev.AttemptRetried)) >= 1
+
+
+def test_a_stop_that_comes_when_all_is_done_cancels_nothing(tmp_path: Path) -> None:
+    stop = StopSignal()
+
+    def act(t: Task, context: AttemptContext) -> str:
+        return "right"
+
+    class Late(Listed):
+        def aggregate_metrics(self, state: Any, metrics: Any) -> Any:
+            stop.request("SIGTERM")
+            return metrics
+
+    ran = evaluate(tmp_path, act, benchmark=Late([task("t")]), stop=stop)
+    assert (ran.outcome.status, ran.outcome.exit_code) == ("completed", 0)
