@@ -59,6 +59,7 @@ def create(path: Path) -> None:
         new.rename(path)
         sync_directory(path.parent)
     except (OSError, sqlite3.Error) as error:
+        new.unlink(missing_ok=True)
         raise UsageError(f"no ledger can be made at {path} ({error})") from error
 
 
@@ -116,9 +117,9 @@ class Database:
         )
         try:
             opening.harden(connection)
+            self.indexed = schema.check(connection, str(self.path))
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
-            self.indexed = schema.check(connection, str(self.path))
         except sqlite3.OperationalError as error:
             connection.close()
             raise UsageError(f"{self.path} cannot be written ({error})") from error
@@ -184,17 +185,13 @@ class Database:
         sees, while another connection has the file open or the disk is full. Raises LedgerDamaged
         if SQLite finds the file malformed.
         """
-        connection = self._live
         try:
-            done = self.indexed and self._mode() == "delete"
-            if not done and not self._fold():
+            if not self._folded() and not self._fold():
                 return False
         except sqlite3.OperationalError:
             return False
-        if not done:
-            faults = [text for (text,) in connection.execute("PRAGMA integrity_check")]
-            if faults != ["ok"]:
-                raise LedgerDamaged(f"{self.path}: {faults[0]}")
+        except sqlite3.DatabaseError as error:
+            raise LedgerDamaged(f"{self.path}: {error}") from error
         self.close()
         if self.path.stat().st_mode & 0o222:
             self.path.chmod(SEALED_MODE)
@@ -208,11 +205,16 @@ class Database:
         if busy:
             return False
         ((mode,),) = self._live.execute("PRAGMA journal_mode = DELETE")
-        return bool(mode == "delete")
+        if mode != "delete":
+            return False
+        faults = [text for (text,) in self._live.execute("PRAGMA integrity_check")]
+        if faults != ["ok"]:
+            raise LedgerDamaged(f"{self.path}: {faults[0]}")
+        return True
 
-    def _mode(self) -> str:
+    def _folded(self) -> bool:
         ((mode,),) = self._live.execute("PRAGMA journal_mode")
-        return str(mode)
+        return self.indexed and mode == "delete"
 
     def close(self) -> None:
         """Close the connection; may be called again."""

@@ -20,8 +20,8 @@ from ledger import database, note, sidefile
 from ledger.database import Database, explain, in_doubt, out_of_room
 from ledger.errors import AclError, LedgerDead, NotStored, UsageError
 from ledger.events import AnyEvent, LedgerSealed
-from ledger.lock import WAIT, WriterLock
-from ledger.opening import inode, ledger_file
+from ledger.lock import WAIT, WriterLock, lock_path
+from ledger.opening import Source, ledger_file
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 from ledger.view import LedgerView
 
@@ -117,7 +117,9 @@ class Ledger:
         with UsageError.
         """
         file = ledger_file(path)
-        inode(file)
+        if not lock_path(file).exists():
+            # What is no ledger gets no lock beside it.
+            Source(file).close()
         lock = _take_lock(file, wait)
         try:
             ledger = cls(file, lock, clock, entropy)

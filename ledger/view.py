@@ -112,6 +112,7 @@ class LedgerView:
         """The file itself, for `verify`, which trusts nothing in between."""
         self._records = Records(source.query, indexed=source.indexed)
         self._frontier = tlog.Frontier()
+        self._ledger_id = b""
 
     @classmethod
     def open(cls, path: str | Path, *, pristine: bool = False) -> Self:
@@ -146,7 +147,9 @@ class LedgerView:
     @property
     def ledger_id(self) -> bytes:
         """The 16 bytes that name this ledger; empty while it holds no event."""
-        return self._records.record(0).header.ledger_id if self.size else b""
+        if not self._ledger_id and self.size:
+            self._ledger_id = self._records.record(0).header.ledger_id
+        return self._ledger_id
 
     @property
     def size(self) -> int:

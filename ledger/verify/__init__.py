@@ -30,7 +30,7 @@ def verify(
     *,
     verifiers: Sequence[note.Verifier] = (),
     policy: Policy | None = None,
-    checkpoint: Outside | Iterable[Outside] = (),
+    checkpoint: Outside | Iterable[Outside] | None = None,
     min_size: int = 0,
     tree: Tree | None = None,
 ) -> Iterator[Finding]:
@@ -61,7 +61,9 @@ def verify(
         yield from _compare_tree(ledger, tree)
 
 
-def _several(checkpoint: Outside | Iterable[Outside]) -> Iterable[Outside]:
+def _several(checkpoint: Outside | Iterable[Outside] | None) -> Iterable[Outside]:
+    if checkpoint is None:
+        return ()
     return [checkpoint] if isinstance(checkpoint, note.Checkpoint | bytes) else checkpoint
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from ledger import canonical, note, sidefile, tlog
 from ledger.codec import Header
 from ledger.errors import ProofInvalid
-from ledger.events import AnyEvent, AttemptReused, TaskReused
+from ledger.events import AnyEvent, AttemptReused, AttemptStarted, TaskReused, TaskStarted
 from ledger.verify.finding import Finding, broken, remark, unproven
 
 _Key = tuple[str | None, int | None]
@@ -44,6 +44,10 @@ class Origins:
             leaves = self._leaves(event)
             self._open[key] = _Reuse(event, header.seq, leaves)
             yield from self._judge(event, header.seq, leaves)
+        elif isinstance(event, TaskStarted | AttemptStarted) and event.claim is not None:
+            source = f"ledger {event.claim.ledger_id[:16]}… (run {event.claim.run_id!r})"
+            why = f"that this ran in {source} is a claim of what was imported"
+            yield unproven("origin_claim", why, header.seq, event.task)
 
     def _leaves(self, event: TaskReused | AttemptReused) -> bytes:
         # All reuses of one materialisation name one blob.

@@ -114,6 +114,16 @@ def test_where_nothing_can_be_made_the_directory_is_named(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("locked_before", [False, True])
+def test_what_is_no_ledger_is_not_opened_and_gets_no_lock(path: Path, locked_before: bool) -> None:
+    path.write_bytes(b"text" * 1000)
+    if locked_before:
+        path.with_name("ledger.lock").touch()
+    with pytest.raises(NotALedger):
+        Ledger.open(path)
+    assert path.with_name("ledger.lock").exists() is locked_before
+
+
 def test_the_same_clock_and_entropy_give_the_same_root_and_bodies(tmp_path: Path) -> None:
     seen = []
     for name in ("a.sqlite", "b.sqlite"):
