@@ -224,6 +224,7 @@ def evaluate(
     tasks: Iterable[Task] = (),
     *,
     benchmark: Benchmark | None = None,
+    harness_plugin: BaseHarness | None = None,
     also: Sequence[Any] = (),
     environment: BaseEnvironment | None = None,
     stop: StopSignal | None = None,
@@ -233,7 +234,12 @@ def evaluate(
     **parts: Any,
 ) -> Ran:
     """Run `act` on tasks in a fresh event loop, and read what was recorded."""
-    found = plugins(benchmark or Listed(tasks), Scripted(act), *also, environment=environment)
+    found = plugins(
+        benchmark or Listed(tasks),
+        harness_plugin or Scripted(act),
+        *also,
+        environment=environment,
+    )
     around = Surroundings(
         plugins=found, sleep=at_once, environ=environ or {}, grace_seconds=grace, patience=0.0
     )

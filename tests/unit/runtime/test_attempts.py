@@ -19,7 +19,7 @@ from runtime.contracts import (
 from runtime.llm import CallStart
 from runtime.models import EnvironmentSpec
 from runtime.results import ErrorInfo, Evaluation, RunResult
-from tests.fake_plugins import JUDGE, Listed, Ran, Room, Rooms, evaluate, task
+from tests.fake_plugins import JUDGE, Listed, Ran, Room, Rooms, Scripted, evaluate, task
 from tests.ledger_checks import check_ledger
 
 TASKS = [task("t")]
@@ -155,6 +155,51 @@ def test_a_multiplier_stretches_a_limit_and_a_phases_own_one_replaces_it(tmp_pat
         evaluation_timeout_multiplier=0.5,
     )
     assert ran.of(ev.PlanResolved)[0].timeouts == {"run": 30, "evaluation": 10}
+
+
+class Collecting(Scripted):
+    """Finds what is left when the run is over."""
+
+    def __init__(self, act: Any, left: Any) -> None:
+        super().__init__(act)
+        self.left = left
+
+    async def collect_result(
+        self, task: Task, session: Any, result: RunResult | None, context: AttemptContext
+    ) -> RunResult | None:
+        if isinstance(self.left, Exception):
+            raise self.left
+        return RunResult(task.task_id, final_answer=self.left)
+
+
+def fail(t: Task, context: AttemptContext) -> None:
+    raise RuntimeError("died")
+
+
+def test_what_is_left_after_an_error_is_collected_and_judged(tmp_path: Path) -> None:
+    harness = Collecting(fail, "right")
+    ran = evaluate(tmp_path, fail, TASKS, harness_plugin=harness)
+    end = finished(ran)
+    assert (end.status, end.correct) == ("run_error", True)
+    assert end.error is not None
+    assert end.error.message == "died"
+    assert harness.closed == 1
+
+
+def test_a_failure_to_collect_after_a_good_run_is_its_error(tmp_path: Path) -> None:
+    harness = Collecting(lambda t, c: "right", OSError("gone"))
+    end = finished(evaluate(tmp_path, harness.act, TASKS, harness_plugin=harness))
+    assert end.error is not None
+    assert (end.error.code, end.error.phase) == ("OSError", "collect_result")
+    assert end.correct is True
+
+
+def test_a_failure_to_collect_after_an_error_is_an_issue(tmp_path: Path) -> None:
+    harness = Collecting(fail, OSError("gone"))
+    end = finished(evaluate(tmp_path, fail, TASKS, harness_plugin=harness))
+    assert end.error is not None
+    assert end.error.message == "died"
+    assert [issue.code for issue in end.issues] == ["OSError"]
 
 
 # -- the house ----------------------------------------------------------------------------------
@@ -447,6 +492,24 @@ def test_artifacts_that_cannot_be_taken_are_an_issue_and_no_error(tmp_path: Path
     assert [issue.code for issue in end.issues] == ["artifacts_failed"]
 
 
+def test_artifacts_that_take_too_long_are_left_behind(tmp_path: Path) -> None:
+    class Slow(Listed):
+        async def collect_artifacts(self, task: Task, context: AttemptContext) -> list[str]:
+            await asyncio.sleep(60)
+            return []
+
+    ran = evaluate(
+        tmp_path,
+        lambda t, c: "right",
+        benchmark=Slow(TASKS),
+        artifact_collect_timeout_seconds=0.02,
+    )
+    end = finished(ran)
+    assert (end.status, end.correct) == ("completed", True)
+    assert [issue.code for issue in end.issues] == ["artifacts_timeout", "artifacts_truncated"]
+    assert ran.of(ev.ArtifactsCollected)[0].truncated
+
+
 # -- calls, tools, analyzers --------------------------------------------------------------------
 
 
@@ -508,6 +571,26 @@ def test_an_analyzer_that_fails_fails_nothing(tmp_path: Path) -> None:
     (event,) = ran.of(ev.AnalysisFinished)
     assert event.error.code == "ValueError"
     assert finished(ran).status == "completed"
+
+
+class Careless(Looker):
+    async def analysis(self, task: Task, result: RunResult, evaluation: Evaluation) -> Any:
+        return {"is_badcase": True}
+
+
+class Modest(Looker):
+    def should_skip(self, result: RunResult) -> bool:
+        return result.correct is True
+
+
+def test_what_is_no_analysis_is_an_error_of_the_analyzer(tmp_path: Path) -> None:
+    ran = evaluate(tmp_path, lambda t, c: "right", TASKS, also=[Careless()])
+    assert ran.of(ev.AnalysisFinished)[0].error.code == "bad_analysis"
+
+
+def test_an_analyzer_may_skip_what_it_has_nothing_to_say_of(tmp_path: Path) -> None:
+    ran = evaluate(tmp_path, lambda t, c: "right", TASKS, also=[Modest()])
+    assert ran.of(ev.AnalysisFinished) == []
 
 
 @pytest.mark.parametrize(

@@ -366,6 +366,24 @@ def test_a_seal_comes_after_all_that_was_recorded(recorder: Recorder) -> None:
     assert not recorder.ledger.path.with_name("ledger.sqlite-wal").exists()
 
 
+def test_a_seal_waits_for_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = patient(tmp_path)
+    recorder.record_sync(say.created())
+    seal = recorder.ledger.seal
+    full = [True]
+
+    def sealing(*signers: Any) -> Any:
+        if full:
+            full.pop()
+            raise NotStored("ledger.sealed was not stored as event 1: disk is full")
+        return seal(*signers)
+
+    monkeypatch.setattr(recorder.ledger, "seal", sealing)
+    recorder.seal()
+    assert stored(recorder)[-1].type == "ledger.sealed"
+    recorder.close()
+
+
 # -- state and end ----------------------------------------------------------------------------
 
 

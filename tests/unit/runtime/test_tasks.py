@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ledger import events as ev
+from runtime.attempts import Attempt
 from runtime.contracts import AttemptContext, StageError, Task
 from runtime.interrupt import StopSignal
 from tests.fake_plugins import Listed, Ran, Rooms, evaluate, task
@@ -226,3 +227,27 @@ def test_a_stop_that_comes_when_all_is_done_cancels_nothing(tmp_path: Path) -> N
 
     ran = evaluate(tmp_path, act, benchmark=Late([task("t")]), stop=stop)
     assert (ran.outcome.status, ran.outcome.exit_code) == ("completed", 0)
+
+
+def test_a_fault_of_the_runtime_fails_its_task_and_the_request_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = Attempt._keep
+
+    async def faulty(self: Attempt, tried: Any) -> None:
+        if self.trail.task.task_id == "a":
+            raise AssertionError("a bug")
+        await keep(self, tried)
+
+    monkeypatch.setattr(Attempt, "_keep", faulty)
+    ran = evaluate(tmp_path, lambda t, c: "right", [task("a"), task("b")], task_concurrency=1)
+    assert (ran.outcome.status, ran.outcome.exit_code) == ("failed", 1)
+    assert ran.outcome.error is not None
+    assert ran.outcome.error.code == "AssertionError"
+    assert [(c.task, c.reason) for c in ran.of(ev.TaskCancelled)] == [
+        ("a", "given up: AssertionError")
+    ]
+    assert ran.of(ev.AttemptFinished, "b")[0].correct is True
+    assert ran.of(ev.MetricsComputed) != []
+    assert ran.outcome.path is not None
+    check_ledger(ran.outcome.path)
