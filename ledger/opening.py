@@ -166,10 +166,13 @@ class Source:
         """Copy the file and its -wal to a temporary folder, as nobody writes."""
         self._folder = Path(tempfile.mkdtemp(prefix="acl-"))
         copy = self._folder / LEDGER_NAME
-        shutil.copyfile(self.path, copy)
         wal = _beside(self.path, "-wal")
+        before = _state(self.path), _state(wal)
+        shutil.copyfile(self.path, copy)
         if wal.exists():
             shutil.copyfile(wal, _beside(copy, "-wal"))
+        if (_state(self.path), _state(wal)) != before:
+            raise LedgerLocked(str(self.path), lock.holder(self.path) or "another process")
         return copy
 
     def _connect(self, file: Path) -> sqlite3.Connection:
@@ -246,6 +249,13 @@ class Source:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    if not path.exists():
+        return None
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def _would_touch(path: Path) -> bool:

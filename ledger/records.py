@@ -149,6 +149,11 @@ class Records:
             if len(rows) < _CHUNK:
                 return
 
+    def close(self) -> None:
+        """Let go of the map of blobs; may be called again."""
+        if self._places is not None:
+            self._places.close()
+
     def _erased(self, stream: int, segment: int, offset: int) -> bool:
         return any(
             True
@@ -183,6 +188,13 @@ class _Places:
     def find(self, digest: bytes) -> list[tuple[int, int, int]]:
         """Return (segment, offset, length) of each stored copy."""
         return self._look_up(digest) or (self._fill() and self._look_up(digest)) or []
+
+    def close(self) -> None:
+        """Forget everything."""
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+            self._next = 0
 
     def _look_up(self, digest: bytes) -> list[tuple[int, int, int]]:
         if self._map is None:

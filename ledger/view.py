@@ -242,6 +242,7 @@ class LedgerView:
 
     def close(self) -> None:
         """Close the file; may be called again."""
+        self._records.close()
         self.source.close()
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ import pytest
 
 from ledger import LedgerView
 from ledger import events as ev
-from ledger.errors import LedgerDamaged, NotALedger
+from ledger.errors import LedgerDamaged, LedgerLocked, NotALedger
 from ledger.opening import Source
 from ledger.store import Ledger
 from tests import events_of as say
@@ -100,6 +100,20 @@ def test_a_ledger_that_cannot_be_read_where_it_is_is_read_from_a_copy(
     monkeypatch.setattr(Source, "_connect", connect)
     with LedgerView.open(killed) as view:
         assert view.size == 3
+
+
+def test_a_file_that_changes_while_it_is_copied_is_not_read(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.copyfile
+
+    def copy(source: Path, target: Path) -> None:
+        real(source, target)
+        os.utime(killed / "ledger.sqlite-wal", ns=(1, 1))
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    with pytest.raises(LedgerLocked):
+        LedgerView.open(killed, pristine=True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
