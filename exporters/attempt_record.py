@@ -23,17 +23,32 @@ _OF_RESULT: Final = (
 )
 _OF_VERDICT: Final = ("ground_truth", "tests_status", "stdout", "stderr", "extra")
 _ERRORS: Final = ("error", "evaluation_error")
+_OF_BRIEF_EXTRA: Final = frozenset(
+    {
+        "attempt_error",
+        "attempt_error_info",
+        "error_info",
+        "evaluation_error_info",
+        "evaluator",
+        "harness_metrics",
+        "issues",
+    }
+)
 _Fields = dict[str, object]
 
 
-def attempt_record(attempt: AttemptState, reading: Reading) -> _Fields:
-    """The attempt as the record tells it; absent values are left out but for the verdict's."""
+def attempt_record(attempt: AttemptState, reading: Reading, *, brief: bool = False) -> _Fields:
+    """The attempt as the record tells it; absent values are left out but for the verdict's.
+
+    `brief` leaves out all that may be large but the answer: what stays is what counts and metrics
+    are made of.
+    """
     for seq in attempt.erased:
         reading.note(seq)
     result = reading.event(attempt.result, ev.ResultRecorded)
     verdict = reading.event(attempt.evaluation, ev.EvaluationFinished)
-    given = _whole(reading, attempt.result, result, _OF_RESULT)
-    judged = _whole(reading, attempt.evaluation, verdict, _OF_VERDICT)
+    given = _whole(reading, attempt.result, result, _OF_RESULT[:1] if brief else _OF_RESULT)
+    judged = _whole(reading, attempt.evaluation, verdict, () if brief else _OF_VERDICT)
     beside = _errors(reading.event(attempt.finished, ev.AttemptFinished), result, verdict)
     errors = {name: beside.pop(name, None) for name in _ERRORS}
     beside |= _beside_verdict(verdict) | {"telemetry": given.pop("telemetry", None)}
@@ -43,7 +58,7 @@ def attempt_record(attempt: AttemptState, reading: Reading) -> _Fields:
     truth = judged.get("ground_truth", given.get("ground_truth"))
     if "ground_truth" in given and given["ground_truth"] != truth:
         beside["harness_ground_truth"] = given["ground_truth"]
-    collected = _collected(attempt, reading)
+    collected = None if brief else _collected(attempt, reading)
     artifacts = given.get("artifacts", collected)
     beside["collected_artifacts"] = None if artifacts is collected else collected
     extra = _merged(
@@ -51,6 +66,8 @@ def attempt_record(attempt: AttemptState, reading: Reading) -> _Fields:
         ("harness", _object(given.get("extra"))),
         ("benchmark", _object(judged.get("extra"))),
     )
+    if brief:
+        extra = {name: value for name, value in extra.items() if name in _OF_BRIEF_EXTRA}
     optional = {
         "final_answer": given.get("final_answer"),
         "ground_truth": truth,
@@ -59,7 +76,7 @@ def attempt_record(attempt: AttemptState, reading: Reading) -> _Fields:
         "metrics": dict(sorted(metrics.items())),
         **errors,
         "analysis_result": _analyses(attempt, reading),
-        "meta": _meta(attempt, reading, _object(given.get("meta"))),
+        "meta": {} if brief else _meta(attempt, reading, _object(given.get("meta"))),
         "extra": extra,
     }
     told: _Fields = {

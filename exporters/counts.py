@@ -116,6 +116,22 @@ def _told(counts: Counts) -> dict[str, object]:
     return {name: getattr(counts, name) for name in COUNTS}
 
 
+def _computed(state: RunState) -> dict[str, object]:
+    """The metrics as they were recorded, which an import records again."""
+    if not state.metrics:
+        return {}
+    event = state.metrics[-1][2]
+    return {
+        "computed": {
+            "metrics": event.metrics,
+            "counts": event.counts,
+            "details": event.details,
+            "extra": event.extra,
+            "reducers": [use.model_dump(exclude_none=True) for use in event.reducers],
+        }
+    }
+
+
 def summary_counts(state: RunState) -> OutFile:
     """The file: counts of tasks, the same by category, and each metric with its denominator."""
     metrics = metric_rows(state)
@@ -127,5 +143,5 @@ def summary_counts(state: RunState) -> OutFile:
     }
     if not metrics:
         document["metrics_reason"] = NO_METRICS
-    document["acl"] = Identity.of(state).trailer()
+    document["acl"] = Identity.of(state).trailer(**_computed(state))
     return OutFile(SUMMARY_COUNTS, json_bytes(document))

@@ -9,6 +9,7 @@ from ledger.state import RunState
 from ledger.view import Blobs
 
 E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,15 @@ class Reading:
             self.note(seq)
             return None
         assert isinstance(event, kind), f"event {seq} is {event.type}"  # the fold put it there
+        return event
+
+    def either(self, seq: int, kind: type[E], other: type[F]) -> E | F | None:
+        """The event at `seq`, which is of one of two types; None where its body was erased."""
+        event = self._blobs.event(seq).event
+        if event is None:
+            self.note(seq)
+            return None
+        assert isinstance(event, kind | other), f"event {seq} is {event.type}"
         return event
 
     def value(self, seq: int, value: object) -> object:

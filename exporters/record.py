@@ -2,11 +2,12 @@
 
 from exporters import OutFile
 from exporters.attempt_record import attempt_record
+from exporters.attempt_trailer import attempt_trailer, source
 from exporters.identity import Identity
 from exporters.jsontext import JsonText
 from exporters.names import ERROR_MARK
 from exporters.reading import Reading
-from ledger.state import AttemptState, Origin, RunState, TaskState
+from ledger.state import AttemptState, RunState, TaskState
 from ledger.view import Blobs
 
 
@@ -26,6 +27,12 @@ def record_file(task: TaskState, name: str, state: RunState, blobs: Blobs) -> Ou
     return OutFile(record_path(task, name), JsonText(build_detail_record(task, state, blobs)))
 
 
+def told_attempts(task: TaskState) -> list[AttemptState]:
+    """The attempts that a record of the task tells, by number."""
+    attempts = (task.attempts[n] for n in sorted(task.attempts))
+    return [attempt for attempt in attempts if attempt.status != "cancelled"]
+
+
 def build_detail_record(task: TaskState, state: RunState, blobs: Blobs) -> dict[str, object]:
     """The record of one task as of this state, with all large values whole.
 
@@ -33,8 +40,7 @@ def build_detail_record(task: TaskState, state: RunState, blobs: Blobs) -> dict[
     are left out. What was erased is None or absent, and named in `acl.erased`.
     """
     reading = Reading(state, blobs)
-    told = [task.attempts[n] for n in sorted(task.attempts)]
-    told = [attempt for attempt in told if attempt.status != "cancelled"]
+    told = told_attempts(task)
     record: dict[str, object] = {
         "task_id": task.id,
         "category": task.category,
@@ -49,35 +55,12 @@ def build_detail_record(task: TaskState, state: RunState, blobs: Blobs) -> dict[
     }
     more: dict[str, object] = {
         "events": [task.first, task.last],
-        "attempts": {str(attempt.number): _addresses(attempt) for attempt in told},
-        "reused_from": _origin(task.origin),
+        "attempts": {str(attempt.number): attempt_trailer(attempt, reading) for attempt in told},
+        "reused_from": source(task.origin or task.claim),
     }
+    if task.stopped_early:
+        more["stopped_early"] = True
     if reading.gaps:
         more["erased"] = reading.told()
     record["acl"] = Identity.of(state).trailer(**more)
     return record
-
-
-def _addresses(attempt: AttemptState) -> dict[str, object]:
-    told: dict[str, object] = {
-        "result": _hex(attempt.result_address),
-        "evaluation": _hex(attempt.evaluation_address),
-    }
-    if attempt.origin is not None:
-        told["reused_from"] = _origin(attempt.origin)
-    return told
-
-
-def _hex(address: bytes | None) -> str | None:
-    return None if address is None else address.hex()
-
-
-def _origin(origin: Origin | None) -> dict[str, object] | None:
-    if origin is None:
-        return None
-    return {
-        "run_id": origin.run_id,
-        "ledger_id": origin.ledger_id,
-        "size": origin.size,
-        "root": origin.root,
-    }

@@ -40,7 +40,7 @@ def retry_file(
     assert isinstance(event, AttemptRetried)  # an erased one is not in `attempt.retries`
     more: dict[str, object] = {
         "event": {"seq": seq, "address": recorded.address.hex()},
-        "copied": recorded.copied,
+        "copied": attempt.copied,
         "error_info": error_fields(event.error),
     }
     document: dict[str, object] = {

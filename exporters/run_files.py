@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from exporters import OutFile
-from exporters.attempt_record import plan_view
+from exporters.attempt_record import attempt_record, plan_view
+from exporters.attempt_trailer import attempt_trailer
 from exporters.identity import Identity
 from exporters.jsontext import JsonText, Members, json_bytes
 from exporters.reading import Reading, error_fields, error_text
-from ledger.state import RunState
+from exporters.record import has_record, told_attempts
+from ledger.state import AttemptState, RunState, TaskState
 from ledger.view import Blobs
 
 RUN_INFO = "run_info.json"
@@ -45,6 +47,13 @@ def run_info(state: RunState, blobs: Blobs, *, live: bool = False) -> OutFile:
             "root": frozen.root,
         }
     document["metric_artifacts"] = _metric_artifacts(state)
+    if state.benchmark is not None:
+        more["selected"] = _selected(state)
+    if state.redactions:
+        more["redactions"] = state.redactions
+    untold = [state.tasks[task] for task in sorted(state.tasks) if _has_untold(state.tasks[task])]
+    if untold and not live:
+        more["untold"] = Members(lambda: _untold(untold, state, blobs))
     document["acl"] = Identity.of(state).trailer(**more)
     return OutFile(RUN_INFO, JsonText(document))
 
@@ -58,6 +67,50 @@ def _plans(state: RunState, blobs: Blobs) -> Iterator[tuple[str, object]]:
         present = {number: plan for number, plan in plans.items() if plan is not None}
         if present:
             yield task_id, {"attempts": present}
+
+
+def _selected(state: RunState) -> dict[str, object]:
+    """The task list in its order, with what records do not tell of the tasks."""
+    rows = (
+        {
+            "task_id": task.id,
+            "category": task.category,
+            "checksum": task.checksum,
+            "metadata": task.metadata or None,
+        }
+        for task in state.tasks.values()
+    )
+    return {
+        "benchmark": state.benchmark,
+        "version": state.benchmark_version,
+        "tasks": [
+            {name: value for name, value in row.items() if value is not None} for row in rows
+        ],
+    }
+
+
+def _untold(tasks: list[TaskState], state: RunState, blobs: Blobs) -> Iterator[tuple[str, object]]:
+    """What counts and metrics hold of attempts that no record tells, one task at a time."""
+    reading = Reading(state, blobs)
+    for task in tasks:
+        attempts = {
+            str(attempt.number): {
+                **attempt_record(attempt, reading, brief=True),
+                "acl": attempt_trailer(attempt, reading),
+            }
+            for attempt in _untold_attempts(task)
+        }
+        yield task.id, {"stage": task.stage, "attempts": attempts}
+
+
+def _has_untold(task: TaskState) -> bool:
+    began = task.stage != "pending" and not has_record(task)
+    return began or bool(_untold_attempts(task))
+
+
+def _untold_attempts(task: TaskState) -> list[AttemptState]:
+    told = {attempt.number for attempt in told_attempts(task)} if has_record(task) else set()
+    return [task.attempts[number] for number in sorted(task.attempts) if number not in told]
 
 
 def _metric_artifacts(state: RunState) -> dict[str, object]:

@@ -226,11 +226,8 @@ def _evaluators(state: RunState) -> Iterator[str]:
 
 
 def _source(state: RunState) -> str:
-    origins = {
-        (task.origin.run_id, task.origin.ledger_id, task.origin.size, task.origin.root)
-        for task in state.tasks.values()
-        if task.origin is not None
-    }
+    found = (task.origin or task.claim for task in state.tasks.values())
+    origins = {(o.run_id, o.ledger_id, o.size, o.root) for o in found if o is not None}
     told = (
         f"run {escape(run_id)} (ledger `{ledger_id}`, {size} events, root `{root}`)"
         for run_id, ledger_id, size, root in sorted(origins)

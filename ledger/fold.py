@@ -130,6 +130,7 @@ def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
             task.origin = _origin(recorded, event)
         case ev.TaskStarted():
             task.stage = "running"
+            task.claim = event.claim
         case ev.TaskFinished():
             task.stage = "error" if event.error else "done"
             task.stopped_early = event.reason == "stopped_early"
@@ -149,7 +150,8 @@ def _attempt(
         case ev.AttemptReused():
             attempt.origin = _origin(recorded, event)
         case ev.AttemptStarted():
-            attempt.copied = recorded.copied
+            attempt.claim = event.claim
+            attempt.copied = recorded.copied or bool(event.claim or task.claim)
             attempt.started = recorded.seq
             attempt.started_ns = recorded.wall_ns
         case ev.AttemptRetried():
@@ -250,12 +252,14 @@ def _call(
                 spend.open_calls -= 1
             spend.failed_calls += not event.success
             _usage(spend, event)
+            attempt.call_ends.append(recorded.seq)
         case ev.CallLost():
             spend.open_calls -= 1
             spend.lost_calls += 1
             spend.unknown_usage += 1
             spend.unknown_cost += 1
             attempt.lost[event.call_id] = spend
+            attempt.call_ends.append(recorded.seq)
         case ev.ToolFinished():
             pass
         case _:

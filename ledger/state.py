@@ -64,14 +64,17 @@ class AttemptState:
 
     `status` is None while the attempt is open. `result`, `evaluation` and the like are sequence
     numbers; `answer` is the SHA-256 of the canonical final answer, `measures` what the harness
-    measured, `metrics` what the evaluation did. `spend` is of the counted try, `discarded` of
+    measured, `metrics` what the evaluation did. `calls` are the starts of its model calls and
+    `call_ends` whatever was told of their ends. `spend` is of the counted try, `discarded` of
     the tries that were retried; `lost` names the calls that
-    were given up and where they were counted, since their end may still be told.
+    were given up and where they were counted, since their end may still be told. `copied` is
+    also true where an import was told so.
     """
 
     number: int
     copied: bool = False
     origin: Origin | None = None
+    claim: ev.Claim | None = None
     status: ev.AttemptStatus | None = None
     phase: ev.Phase | None = None
     correct: bool | None = None
@@ -91,6 +94,7 @@ class AttemptState:
     analyses: list[int] = field(default_factory=list)
     retries: list[int] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
+    call_ends: list[int] = field(default_factory=list)
     finished: int | None = None
     finished_address: bytes | None = None
     spend: Spend = field(default_factory=Spend)
@@ -125,7 +129,8 @@ class AttemptState:
 class TaskState:
     """One selected task and its attempts by number.
 
-    `stopped_early`: its later attempts were not made since one was correct.
+    `stopped_early`: its later attempts were not made since one was correct. `origin` is where a
+    reused task was copied from, `claim` where an import was told that it was reused from.
     """
 
     id: str
@@ -137,9 +142,15 @@ class TaskState:
     stopped_early: bool = False
     attempts: dict[int, AttemptState] = field(default_factory=dict)
     origin: Origin | None = None
+    claim: ev.Claim | None = None
     first: int | None = None
     last: int | None = None
     finished_address: bytes | None = None
+
+    @property
+    def reused(self) -> bool:
+        """True if the task ran in another run, by its copies or as an import was told."""
+        return self.origin is not None or self.claim is not None
 
     @property
     def has_detail(self) -> bool:
@@ -210,7 +221,7 @@ class Counts:
         if task.correct is not None:
             self.correct += task.correct
             self.incorrect += not task.correct
-        self.reused += task.origin is not None
+        self.reused += task.reused
         self.attempts += len(task.attempts)
         self.retries += task.retry_count
         self.files_error += task.has_detail and task.has_error

@@ -31,6 +31,7 @@ from ledger.events.attempt import (
 )
 from ledger.events.base import (
     AttemptEvent,
+    Claim,
     ErrorInfo,
     Event,
     Measure,
@@ -165,6 +166,7 @@ __all__ = [
     "CallFinished",
     "CallLost",
     "CallStarted",
+    "Claim",
     "ErrorInfo",
     "EvaluationFinished",
     "Evaluator",

@@ -7,6 +7,7 @@ from pydantic import Field
 from ledger.events.base import (
     LISTED,
     AttemptEvent,
+    Claim,
     Count,
     ErrorInfo,
     Measure,
@@ -36,10 +37,15 @@ Millis = Annotated[float, Field(ge=0)]
 
 
 class AttemptStarted(AttemptEvent):
-    """Durable before the harness is called, so that no attempt can vanish."""
+    """Durable before the harness is called, so that no attempt can vanish.
+
+    `claim` is given by imports of runs that reused the attempt.
+    """
 
     type: Literal["attempt.started"] = "attempt.started"
     code: ClassVar[int] = 32
+
+    claim: Claim | None = None
 
 
 class PlanResolved(AttemptEvent):

@@ -70,6 +70,18 @@ class AttemptEvent(TaskEvent):
     attempt: Annotated[int, Field(ge=1, lt=2**32)]
 
 
+class Claim(Part):
+    """Where an import was told that something ran: another ledger, at a size with a root.
+
+    Its events are no copies, so nothing of this can be checked.
+    """
+
+    run_id: Text
+    ledger_id: str
+    size: Count
+    root: str
+
+
 class ErrorInfo(Part):
     """What went wrong: where, how it is classified, and in which words.
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from ledger.events.base import LISTED, Count, TaskEvent, Text, Value
+from ledger.events.base import LISTED, Claim, Count, TaskEvent, Text, Value
 
 
 class TaskReused(TaskEvent):
@@ -30,10 +30,12 @@ class TaskReused(TaskEvent):
 
 
 class TaskStarted(TaskEvent):
-    """Work on the task begins."""
+    """Work on the task begins. `claim` is given by imports of runs that reused the task."""
 
     type: Literal["task.started"] = "task.started"
     code: ClassVar[int] = 17
+
+    claim: Claim | None = None
 
 
 class TaskFinished(TaskEvent):
