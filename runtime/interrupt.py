@@ -1,4 +1,4 @@
-"""Asking a run to stop: from a signal, or from any thread."""
+"""Asking a run to stop: from a signal, from any thread, or because its time is over."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Final
+from typing import Final, Literal
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -14,23 +14,37 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 class StopSignal:
     """A wish that a run stops; `name` is that of the first signal, `count` how many came.
 
-    `request` may be called in any thread.
+    `timed_out` tells that not a signal was first but the end of its time. `request` and `expire`
+    may be called in any thread.
     """
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.count = 0
+        self.timed_out = False
         self._lock = Lock()
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     @property
     def requested(self) -> bool:
         """True once somebody asked."""
-        return self.name is not None
+        return self.timed_out or self.name is not None
+
+    @property
+    def status(self) -> Literal["timed_out", "cancelled"]:
+        """How a run ends that is stopped."""
+        return "timed_out" if self.timed_out else "cancelled"
+
+    @property
+    def reason(self) -> str:
+        """Why a run is stopped, in a few words."""
+        return "the time was over" if self.timed_out else f"stopped by {self.name}"
 
     @property
     def exit_code(self) -> int:
-        """What the program exits with when it was stopped: 128 + the signal's number."""
+        """What the program exits with: 128 + the signal's number, or 1 if the time was over."""
+        if self.timed_out:
+            return 1
         number = getattr(signal, self.name or "", signal.SIGTERM)
         return 128 + int(number)
 
@@ -39,6 +53,16 @@ class StopSignal:
         with self._lock:
             self.name = self.name or name
             self.count += 1
+        self._wake()
+
+    def expire(self) -> None:
+        """Ask the run to stop because its time is over; a signal that came before goes first."""
+        with self._lock:
+            self.timed_out = self.name is None
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._lock:
             waiters = list(self._waiters)
         for loop, event in waiters:
             loop.call_soon_threadsafe(event.set)

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ledger.errors import AclError
 from ledger.events import (
@@ -19,9 +19,9 @@ from ledger.events import (
 from ledger.store import Ledger
 from ledger.version import __version__
 from runtime.contracts import Task
+from runtime.daemon import Stopped, in_daemon, unless_stopped
 from runtime.ending import compute
 from runtime.interrupt import StopSignal
-from runtime.limits import Limits
 from runtime.metrics import summarize_results
 from runtime.models import RunRequest
 from runtime.outcome import LOG_NAME, existing_paths
@@ -34,10 +34,13 @@ from runtime.reuse import ReuseSource, freeze_reuse_source, frozen_event, plan_t
 from runtime.runlog import run_log
 from runtime.selection import select, selection_event
 from runtime.setup import Setup, prepare
+from runtime.sharing import Share, alone
 from runtime.stages import explain
 from runtime.surroundings import Surroundings, program
-from runtime.tasks import Workers
+from runtime.tasks import Workers, tell_interrupt
 from runtime.trail import Work
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +76,8 @@ class UnifiedEvaluationRuntime:
     """One request. Call `preflight`, `freeze_reuse_source`, `reserve_output`, then `execute`.
 
     The three are apart so that several requests can each take a step before any takes the next:
-    nothing is reserved before every source is decided.
+    nothing is reserved before every source is decided. `share` ties requests together that run at
+    the same time; without one the request runs by itself.
     """
 
     setup: Setup
@@ -87,6 +91,8 @@ class UnifiedEvaluationRuntime:
         self.stop = StopSignal()
         self.redactor: Redactor | None = None
         self.command: tuple[str, ...] = ()
+        self.orchestration_id: str | None = None
+        self.share: Share | None = None
         self.source: ReuseSource | None = None
         self._workers: Workers | None = None
         self._publisher: Publisher
@@ -118,11 +124,12 @@ class UnifiedEvaluationRuntime:
             self.directory = reserve(self.results_dir, root, output.run_id, around.clock()[0])
             ledger = Ledger.create(self.directory, clock=around.clock, entropy=around.entropy)
         except BaseException:
-            self._close_source()
+            self.close_source()
             raise
         self._ledger = ledger
 
-    def _close_source(self) -> None:
+    def close_source(self) -> None:
+        """Let go of what was to be reused."""
         if self.source is not None:
             self.source.close()
 
@@ -140,16 +147,18 @@ class UnifiedEvaluationRuntime:
                 self.recorder, self.directory, projectors, on_progress, around.monotonic
             )
             try:
-                await self._run_attempts(await self._prepare())
-                if self._workers is not None and self._workers.cancelled:
-                    return await self._end("cancelled", exit_code=self.stop.exit_code)
+                workers = await self._run_attempts(await self._prepare())
+                if workers.cancelled:
+                    return await self._end(self.stop.status, exit_code=self.stop.exit_code)
                 return await self.finalize()
+            except Stopped:
+                return await self._stopped()
             except Exception as error:  # noqa: BLE001 - the edge of the run: its outcome tells of it
                 _log.exception("the run failed")
                 return await self._fail(error)
             finally:
                 await self._publisher.stop()
-                self._close_source()
+                self.close_source()
                 await asyncio.to_thread(self.recorder.close)
 
     async def _prepare(self) -> list[Task]:
@@ -158,7 +167,7 @@ class UnifiedEvaluationRuntime:
         params = dict(self.request.benchmark.params)
         await self.recorder.record(self._created(), frozen_event(self.source), RunStarted())
         _log.info("run %s: %s, %s", self.directory.name, setup.benchmark.id, self.request.model.id)
-        tasks = await asyncio.to_thread(select, setup.benchmark, params)
+        tasks = await self._patiently(in_daemon(select, setup.benchmark, params))
         version = str(setup.benchmark.version)
         await self.recorder.record(selection_event(setup.benchmark.id, version, params, tasks))
         _log.info("%d tasks are selected", len(tasks))
@@ -175,9 +184,14 @@ class UnifiedEvaluationRuntime:
             acl_version=__version__,
             command=self.command,
             redaction_policy=POLICY_VERSION,
+            orchestration_id=self.orchestration_id,
             request_name=self.request.metadata.request_name,
             **known,
         )
+
+    async def _patiently(self, work: Awaitable[T]) -> T:
+        """Await what a plug-in does; raise Stopped where it goes on long after a stop."""
+        return await unless_stopped(work, self.stop, self.surroundings.grace_seconds)
 
     async def _materialize_reused(self, tasks: Sequence[Task]) -> set[str]:
         """Take over what the source finished well, in one transaction; return the task ids."""
@@ -191,37 +205,41 @@ class UnifiedEvaluationRuntime:
                 _log.warning("task %s runs again: %s", task.task_id, outcome)
             else:
                 reused.add(task.task_id)
-        self._close_source()
+        self.close_source()
         return reused
 
-    async def _run_attempts(self, tasks: Sequence[Task]) -> None:
-        """Make the attempts of `tasks`, in order, as many at once as the request says."""
-        around, execution = self.surroundings, self.request.execution
-        limits = Limits(
-            execution.task_concurrency,
-            execution.provider_limits,
-            execution.env_open_qps,
-            monotonic=around.monotonic,
-            sleep=around.sleep,
-        )
+    async def _run_attempts(self, tasks: Sequence[Task]) -> Workers:
+        """Make the attempts of `tasks`, in order, as many at once as there are places."""
+        around = self.surroundings
+        share = self.share or alone(self.request.execution, around, self.stop)
         work = Work(
             setup=self.setup,
             recorder=self.recorder,
-            limits=limits,
+            limits=share.limits,
             grace=around.grace_seconds,
             monotonic=around.monotonic,
             sleep=around.sleep,
         )
-        self._workers = Workers(work, tasks, self.stop, self._publisher.moved)
-        await self._workers.run()
+        moved = self._publisher.moved
+        self._workers = Workers(work, tasks, share.dispatcher, self.stop, moved)
+        self._workers.start()
+        share.prepared.set()
+        await self._workers.finish()
+        return self._workers
 
     # -- the end --------------------------------------------------------------------------------
 
     async def finalize(self) -> RequestOutcome:
-        """Compute the metrics of all tasks, new and reused, and end the run."""
+        """Compute the metrics of all tasks, new and reused, and end the run.
+
+        Requests that share something are finalized in order.
+        """
+        if self.share is not None:
+            await self.share.turn()
         await self._publisher.stop()
         await self.recorder.record(SummaryStarted())
-        metrics, event = await asyncio.to_thread(compute, self.recorder, self.setup.benchmark)
+        computing = in_daemon(compute, self.recorder, self.setup.benchmark)
+        metrics, event = await self._patiently(computing)
         await self.recorder.record(event)
         error = self._final_error()
         status: RunStatus = "completed" if error is None else "failed"
@@ -263,6 +281,15 @@ class UnifiedEvaluationRuntime:
         if self._publisher.failure is not None and not exit_code:
             outcome.error, outcome.exit_code = self._publisher.failure
         return outcome
+
+    async def _stopped(self) -> RequestOutcome:
+        """End a run that was stopped while it was prepared or finalized."""
+        _log.warning("%s: a plug-in is left to itself", self.stop.reason)
+        if self._workers is None:
+            await tell_interrupt(self.recorder, self.stop)
+        else:
+            await self._workers.tell_interrupt()
+        return await self._end(self.stop.status, exit_code=self.stop.exit_code)
 
     async def _fail(self, error: Exception) -> RequestOutcome:
         """End the run as failed; where not even that can be stored, only the outcome says so."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from ledger import events as ev
@@ -10,7 +9,9 @@ from ledger.errors import LedgerDead, LedgerStateError, NotStored
 from ledger.transitions import ERROR_STATUSES
 from runtime.attempts import Attempt
 from runtime.contracts import Task
+from runtime.dispatch import Dispatcher, Line
 from runtime.interrupt import StopSignal
+from runtime.recorder import Recorder
 from runtime.stages import explain
 from runtime.trail import Work
 
@@ -76,93 +77,104 @@ class TaskRun:
 
 
 class Workers:
-    """Works on `tasks` in order, as many at once as the request says, until told to stop.
+    """Works on `tasks` in order, as places become free for them, until told to stop.
 
     Afterwards `failures` tells of tasks that were given up, `fatal` how many attempts ended in a
     fatal error, and `cancelled` how many tasks the stop kept from ending.
     """
 
     def __init__(
-        self, work: Work, tasks: Sequence[Task], stop: StopSignal, moved: Callable[[], None]
+        self,
+        work: Work,
+        tasks: Sequence[Task],
+        dispatcher: Dispatcher,
+        stop: StopSignal,
+        moved: Callable[[], None],
     ) -> None:
         self._work = work
-        self._waiting = deque(tasks)
+        self._dispatcher = dispatcher
         self._stop = stop
         self._moved = moved
         self._running: dict[str, TaskRun] = {}
+        self._told = False
+        self._line = Line(tasks, self._one, work.setup.request.execution.task_concurrency)
         self.failures: list[ev.ErrorInfo] = []
         self.fatal = 0
         self.cancelled = 0
         self.applied_recipes: dict[str, None] = {}
 
-    async def run(self) -> None:
+    def start(self) -> None:
+        """Put the tasks in line; they are begun from now on."""
+        self._dispatcher.join(self._line)
+
+    async def finish(self) -> None:
         """Return when all tasks are over; raises NotStored or LedgerDead where nothing goes on."""
-        count = min(self._work.setup.request.execution.task_concurrency, len(self._waiting))
-        workers = [asyncio.create_task(self._worker()) for _ in range(count)]
         stopped = asyncio.create_task(self._stop.wait())
+        waiting: list[Task] = []
         try:
-            waiting = set(workers)
-            while waiting and not stopped.done():
-                done, _ = await asyncio.wait(
-                    {*waiting, stopped}, return_when=asyncio.FIRST_COMPLETED
-                )
-                waiting -= done
-                for worker in done - {stopped}:
-                    worker.result()
+            await asyncio.wait({self._line.over, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if self._line.over.done():
+                self._line.over.result()
         finally:
             stopped.cancel()
-            await self._release(workers)
+            waiting = self._dispatcher.leave(self._line)
+            await self._release()
         if self._stop.requested:
-            await self._cancel_all()
+            await self._cancel_all(waiting)
 
-    async def _worker(self) -> None:
-        while self._waiting and not self._stop.requested:
-            run = TaskRun(self._work, self._waiting.popleft())
-            self._running[run.task.task_id] = run
-            try:
-                await run.run()
-            except (NotStored, LedgerDead):
-                raise
-            except Exception as error:  # noqa: BLE001 - our own fault: it fails this task only
-                _log.exception("task %s was given up", run.task.task_id)
-                self.failures.append(explain(error, "task", fatal=True))
-                await run.cancel(f"given up: {type(error).__name__}")
-            del self._running[run.task.task_id]
-            self._look_back(run)
-            self._moved()
+    async def _one(self, task: Task) -> None:
+        run = TaskRun(self._work, task)
+        self._running[task.task_id] = run
+        try:
+            await run.run()
+        except (NotStored, LedgerDead):
+            raise
+        except Exception as error:  # noqa: BLE001 - our own fault: it fails this task only
+            _log.exception("task %s was given up", task.task_id)
+            self.failures.append(explain(error, "task", fatal=True))
+            await run.cancel(f"given up: {type(error).__name__}")
+        del self._running[task.task_id]
+        self._look_back(run)
+        self._moved()
 
     def _look_back(self, run: TaskRun) -> None:
         for attempt in run.attempts:
             self.fatal += attempt.fatal
             self.applied_recipes |= dict.fromkeys(attempt.trail.applied_recipes)
 
-    async def _release(self, workers: list["asyncio.Task[None]"]) -> None:
+    async def _release(self) -> None:
         """Cancel who still works, and wait for their cleaning up as long as the grace lasts."""
         if self._stop.requested:
-            name, count = self._stop.name or "", self._stop.count
-            await self._work.recorder.record(ev.InterruptRequested(signal=name, count=count))
-            _log.warning("%s: no new attempts; running ones have %g s", name, self._work.grace)
-        for worker in workers:
-            worker.cancel()
-        if workers:
-            await asyncio.wait(workers, timeout=self._work.grace)
-        for worker in workers:
-            worker.add_done_callback(_take_outcome)
+            await self.tell_interrupt()
+            reason, grace = self._stop.reason, self._work.grace
+            _log.warning("%s: no new attempts; running ones have %g s", reason, grace)
+        running = list(self._line.running)
+        for one in running:
+            one.cancel()
+        if running:
+            await asyncio.wait(running, timeout=self._work.grace)
 
-    async def _cancel_all(self) -> None:
-        reason = f"stopped by {self._stop.name}"
-        self.cancelled = len(self._waiting) + sum(not run.over for run in self._running.values())
+    async def tell_interrupt(self) -> None:
+        """Record, once, that a signal asked the run to stop, if one did."""
+        if not self._told:
+            self._told = True
+            await tell_interrupt(self._work.recorder, self._stop)
+
+    async def _cancel_all(self, waiting: Sequence[Task]) -> None:
+        reason = self._stop.reason
+        self.cancelled = len(waiting) + sum(not run.over for run in self._running.values())
         for run in list(self._running.values()):
             try:
                 await run.cancel(reason)
             except LedgerStateError as error:
                 _log.warning("task %s: %s", run.task.task_id, error.message)
-        while self._waiting:
-            group = [self._waiting.popleft() for _ in range(min(_GROUP, len(self._waiting)))]
+        for begin in range(0, len(waiting), _GROUP):
+            group = waiting[begin : begin + _GROUP]
             cancelled = [ev.TaskCancelled(task=task.task_id, reason=reason) for task in group]
             await self._work.recorder.record(*cancelled)
 
 
-def _take_outcome(worker: "asyncio.Task[None]") -> None:
-    if not worker.cancelled():
-        worker.exception()
+async def tell_interrupt(recorder: Recorder, stop: StopSignal) -> None:
+    """Record that a signal asked the run to stop, if that is why it stops."""
+    if stop.name is not None and not stop.timed_out:
+        await recorder.record(ev.InterruptRequested(signal=stop.name, count=stop.count))
