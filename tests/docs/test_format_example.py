@@ -159,6 +159,7 @@ def test_each_event_type_is_in_the_table_with_its_fields(code: int) -> None:
 @pytest.mark.parametrize(
     "part",
     [
+        ev.Claim,
         ev.ErrorInfo,
         ev.TaskRef,
         ev.Repo,
