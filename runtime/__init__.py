@@ -16,10 +16,18 @@ from runtime.contracts import (
 from runtime.contracts import BaseHarness as Harness
 from runtime.interrupt import StopSignal
 from runtime.models import RunRequest
+from runtime.orchestrator import Orchestrator
 from runtime.recording import record
 from runtime.replay import replay
-from runtime.results import Evaluation, MetricResult, RequestOutcome, RunResult
+from runtime.results import (
+    Evaluation,
+    MetricResult,
+    OrchestrationResult,
+    RequestOutcome,
+    RunResult,
+)
 from runtime.runner import UnifiedEvaluationRuntime, run
+from runtime.suite import Suite
 from runtime.surroundings import Surroundings
 
 __all__ = [
@@ -32,11 +40,14 @@ __all__ = [
     "Harness",
     "HarnessFreeBenchmark",
     "MetricResult",
+    "OrchestrationResult",
+    "Orchestrator",
     "RequestOutcome",
     "RunRequest",
     "RunResult",
     "StageError",
     "StopSignal",
+    "Suite",
     "Surroundings",
     "Task",
     "UnifiedEvaluationRuntime",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -111,6 +111,25 @@ class RequestOutcome:
     paths: dict[str, str] = field(default_factory=dict)
 
 
+OrchestrationStatus = Literal["completed", "partial_failure", "failed", "timed_out", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestrationResult:
+    """How several requests ended, by their names in the order in which they stand in the suite.
+
+    `partial_failure` if any request failed, also if all did; `failed` if the orchestration itself
+    did. Times are ISO-8601, UTC.
+    """
+
+    orchestration_id: str
+    name: str
+    status: OrchestrationStatus
+    requests: dict[str, RequestOutcome]
+    started_at: str
+    finished_at: str
+
+
 __all__ = [
     "ErrorInfo",
     "Evaluation",
@@ -118,6 +137,8 @@ __all__ = [
     "Measure",
     "MetricCounts",
     "MetricResult",
+    "OrchestrationResult",
+    "OrchestrationStatus",
     "RequestOutcome",
     "RequestResult",
     "RunResult",
