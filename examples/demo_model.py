@@ -199,7 +199,7 @@ class Stage:
         for line in lines[:show]:
             print(f"     {line}")
         if len(lines) > show:
-            print(f"     … {len(lines) - show} more lines")
+            print(f"     … {len(lines) - show} {'more ' if show else ''}lines")
         return output
 
     def quietly(self, *arguments: str) -> str:
