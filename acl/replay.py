@@ -1,4 +1,7 @@
-"""`acl replay RUN`: metrics again, from the events alone, compared with what was recorded."""
+"""`acl replay RUN`: metrics again, from the events alone, compared with what was recorded.
+
+With `--evaluate` the verdicts as well, by the benchmark's own evaluator.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -24,6 +27,13 @@ def replay(
         list[str] | None,
         typer.Option("--policy", metavar="NAME", help="Add an error policy; repeatable."),
     ] = None,
+    evaluate: Annotated[
+        bool,
+        typer.Option("--evaluate", help="Judge the stored answers again and compare verdicts."),
+    ] = False,
+    concurrency: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Evaluations at once, with --evaluate.")
+    ] = 4,
     json: Json = False,
 ) -> int:
     """Recompute the metrics; exit 1 if they differ from the recorded ones, naming each."""
@@ -31,21 +41,43 @@ def replay(
     from runtime.replay import replay as replay_metrics
 
     with LedgerView.open(run) as view:
+        benchmark = _benchmark_of(view, required=evaluate)
         found = replay_metrics(
             view,
             at=at,
             reducers=tuple(reducer or ()),
             policies=tuple(policy or ()),
-            benchmark=_benchmark_of(view),
+            benchmark=benchmark,
         )
+        judged = None
+        if evaluate:
+            from acl.reevaluation import judge_again
+
+            judged = judge_again(view, benchmark, at=at, concurrency=concurrency)
+    equal = _together(found.equal, None if judged is None else judged.verdicts_equal)
     if json:
-        document(found.document())
+        told = found.document()
+        if judged is not None:
+            from acl.plain import plain
+
+            told |= {"equal": equal, "evaluation": plain(judged.document())}
+        document(told)
     else:
         _print(found)
-    return 1 if found.equal is False else 0
+        if judged is not None:
+            from acl.reevaluation import report
+
+            report(judged, found.metrics)
+    return 1 if equal is False else 0
 
 
-def _benchmark_of(view: Any) -> Any:
+def _together(*equal: bool | None) -> bool | None:
+    """False if anything differs, None if nothing was compared."""
+    compared = [one for one in equal if one is not None]
+    return all(compared) if compared else None
+
+
+def _benchmark_of(view: Any, *, required: bool) -> Any:
     """The run's benchmark plug-in, if it is installed: it may add metrics of its own."""
     from ledger.errors import UsageError
     from ledger.events import RunCreated
@@ -57,6 +89,8 @@ def _benchmark_of(view: Any) -> Any:
     try:
         return Plugins().benchmark(first.request["benchmark"]["id"])
     except UsageError:
+        if required:
+            raise
         return None
 
 

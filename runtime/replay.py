@@ -113,6 +113,15 @@ def replay(
     )
 
 
+def measure(state: RunState, benchmark: Benchmark | None = None) -> MetricResult:
+    """The metrics of `state` by the rules of its last `metrics.computed`, else the default ones.
+
+    Reducers that are not installed here are left out.
+    """
+    work = _Replaying(state, state.metrics[-1][2] if state.metrics else None, benchmark)
+    return work.measure(work.recorded_uses())
+
+
 @dataclass(slots=True)
 class _Replaying:
     """One replay at work: the folded state, and the recorded result if there is one."""
