@@ -1,10 +1,10 @@
-"""The progress line of a run: drawn on a terminal, absent in a pipe."""
+"""Progress of a run, or of several: drawn on a terminal, absent in a pipe."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from acl.output import on_terminal
+from acl.output import DASH, on_terminal, printable
 
 Show = Callable[[Any], None]
 
@@ -58,3 +58,63 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Rows:
+    """A row for each request of a suite; `progress` and `end` may be called in any thread."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._status = dict.fromkeys(names, "waiting")
+        self._progress: dict[str, Any] = {}
+
+    def progress(self, name: str, progress: Any) -> None:
+        """Say how far a request is."""
+        self._progress[name] = progress
+        self._status[name] = progress.status
+
+    def end(self, outcome: Any) -> None:
+        """Say how a request ended."""
+        self._status[outcome.name] = outcome.status
+
+    def table(self) -> Any:
+        """The table as it is now."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False)
+        table.add_column("REQUEST", overflow="ellipsis", no_wrap=True)
+        table.add_column("STATUS", no_wrap=True)
+        for header in ("TASKS", "ERRORS", "RETRIES", "TASKS/MIN", "LEFT"):
+            table.add_column(header, justify="right", no_wrap=True)
+        for name, status in self._status.items():
+            table.add_row(Text(printable(name)), status, *self._numbers(name))
+        return table
+
+    def _numbers(self, name: str) -> tuple[str, ...]:
+        progress = self._progress.get(name)
+        if progress is None:
+            return (DASH,) * 5
+        over = progress.done + progress.error + progress.cancelled
+        rate = progress.tasks_per_minute
+        left = progress.remaining_seconds if progress.status == "running" else None
+        return (
+            f"{over}/{progress.total}",
+            str(progress.error),
+            str(progress.retries),
+            DASH if rate is None else f"{rate:.0f}",
+            DASH if left is None else _duration(left),
+        )
+
+
+@contextmanager
+def progress_table(names: Sequence[str]) -> Iterator[Rows | None]:
+    """Draw a row for each request while they run; None where stderr is no terminal."""
+    if not on_terminal():
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    rows = Rows(names)
+    with Live(get_renderable=rows.table, console=Console(stderr=True), transient=True):
+        yield rows

@@ -1,4 +1,4 @@
-"""A RunRequest from a request file and the flags that override it."""
+"""What `acl run` is asked for: a request or a suite, from a file and the flags that override it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ledger.errors import UsageError
 from runtime.models import RunRequest
+from runtime.suite import Suite
 
 # Flags of `acl run` and the place of each in a request.
 FLAGS = {
@@ -30,28 +31,23 @@ FLAGS = {
 }
 
 
-def read_request(file: Path | None, flags: Mapping[str, Any]) -> RunRequest:
-    """The request of `file` (YAML or JSON; none: empty) with `flags` that are not None on top.
+def read_requested(file: Path | None, flags: Mapping[str, Any]) -> RunRequest | Suite:
+    """The request or suite of `file` (YAML or JSON; none: empty), `flags` that are not None on top.
 
-    `benchmark_param` and `harness_param` of `flags` are lists of NAME=VALUE, VALUE being YAML.
-    Raises UsageError that names the file and field of whatever is wrong.
+    `benchmark_param` and `harness_param` of `flags` are lists of NAME=VALUE, VALUE being YAML. In a
+    suite flags are for every request, but `concurrency` is for all together, and `run_id` is
+    refused. Raises UsageError that names the file and field of whatever is wrong.
     """
     data = _read(file) if file else {}
-    for flag, where in FLAGS.items():
-        if flags.get(flag) is not None:
-            _put(data, where, flags[flag])
-    for part in ("benchmark", "harness"):
-        for assignment in flags.get(f"{part}_param") or ():
-            name, value = _assignment(assignment)
-            _put(data, (part, "params", name), value)
-    if flags.get("api_key_env"):
-        _put(data, ("model", "api_key"), {"env": flags["api_key_env"]})
-    if file:
-        _put(data, ("metadata", "config_path"), file.name)
-    if not data.get("benchmark"):
-        raise UsageError("no benchmark", hint="give --benchmark ID or a request file with -f")
+    is_suite = "requests" in data
+    if is_suite:
+        _override_suite(data, flags, file)
+    else:
+        _override(data, flags, file)
+        if not data.get("benchmark"):
+            raise UsageError("no benchmark", hint="give --benchmark ID or a request file with -f")
     try:
-        return RunRequest.model_validate(data)
+        return Suite.model_validate(data) if is_suite else RunRequest.model_validate(data)
     except ValidationError as error:
         raise UsageError(_first(error, file)) from error
 
@@ -65,19 +61,44 @@ def _read(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} is neither YAML nor JSON: {error}") from error
     if not isinstance(data, dict):
         raise UsageError(f"{file} does not hold a request", hint="see examples/request.yaml")
-    if "requests" in data:
-        raise UsageError(
-            f"{file} is a suite of requests", hint="give one request a file, and one run each"
-        )
     return data
+
+
+def _override_suite(data: dict[str, Any], flags: Mapping[str, Any], file: Path | None) -> None:
+    if flags.get("run_id") is not None:
+        raise UsageError(
+            f"--run-id names one run, and {file} has several requests",
+            hint="give each its output.run_id in the file, or --run-name to keep them together",
+        )
+    if flags.get("concurrency") is not None:
+        data["task_concurrency"] = flags["concurrency"]
+    each = {name: value for name, value in flags.items() if name != "concurrency"}
+    requests = data["requests"]
+    for request in requests if isinstance(requests, list) else ():
+        if isinstance(request, dict):
+            _override(request, each, file)
+
+
+def _override(data: dict[str, Any], flags: Mapping[str, Any], file: Path | None) -> None:
+    """Put what the flags say into one request."""
+    for flag, where in FLAGS.items():
+        if flags.get(flag) is not None:
+            _put(data, where, flags[flag])
+    for part in ("benchmark", "harness"):
+        for assignment in flags.get(f"{part}_param") or ():
+            name, value = _assignment(assignment)
+            _put(data, (part, "params", name), value)
+    if flags.get("api_key_env"):
+        _put(data, ("model", "api_key"), {"env": flags["api_key_env"]})
+    if file:
+        _put(data, ("metadata", "config_path"), file.name)
 
 
 def _put(data: dict[str, Any], where: tuple[str, ...], value: Any) -> None:
     for key in where[:-1]:
-        inner = data.setdefault(key, {})
-        if not isinstance(inner, dict):
-            raise UsageError(f"{key} must be a mapping, not {inner!r}")
-        data = inner
+        data = data.setdefault(key, {})
+        if not isinstance(data, dict):
+            return  # the model tells of it, with the place
     data[where[-1]] = value
 
 

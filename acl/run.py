@@ -1,11 +1,13 @@
 """`acl run`: run an evaluation; every step is a durable event in its ledger."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from acl.output import Json, document, line, message, number, table
+from acl.outcome import outcome_document, print_outcome
+from acl.output import Json, document, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -15,7 +17,8 @@ Many = list[str] | None
 @app.command()
 def run(
     file: Annotated[
-        Path | None, typer.Option("-f", "--file", metavar="FILE", help="A YAML or JSON request.")
+        Path | None,
+        typer.Option("-f", "--file", metavar="FILE", help="A YAML or JSON request, or a suite."),
     ] = None,
     benchmark: Annotated[str | None, typer.Option(metavar="ID")] = None,
     benchmark_param: Annotated[Many, typer.Option(metavar="NAME=VALUE")] = None,
@@ -56,39 +59,64 @@ def run(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Run one request; its ledger and files are put below the results directory."""
-    from acl.request import read_request, read_thresholds
+    """Run a request, or a suite of several; ledgers and files are put below the results directory.
+
+    Flags override the file, in a suite for every request; --concurrency is for all together.
+    """
+    from acl.request import read_requested, read_thresholds
+    from runtime.suite import Suite
 
     flags = dict(locals())
     thresholds = read_thresholds(fail_under or ())
-    request = read_request(file, flags)
-    outcome = _call(request, results_dir, no_export=no_export, second=live_export)
+    requested = read_requested(file, flags)
+    if isinstance(requested, Suite):
+        from acl.suite import run_suite
+
+        places = _projectors(results_dir, no_export=no_export, second=live_export, many=True)
+        return run_suite(requested, results_dir, places, thresholds, json=json)
+    places = _projectors(results_dir, no_export=no_export, second=live_export, many=False)
+    outcome = _call(requested, results_dir, places)
     metrics = outcome.result.metrics if outcome.result else None
     missed = thresholds.missed(metrics.metrics if metrics else {})
     status = outcome.exit_code or (1 if missed else 0)
     if json:
-        document(_document(outcome, status))
+        document(outcome_document(outcome, status))
     else:
-        _print(outcome)
+        print_outcome(outcome)
     for sentence in missed:
         message(f"acl: {sentence}")
     return status
 
 
-def _call(request: Any, results_dir: Path, *, no_export: bool, second: Path | None) -> Any:
+def _projectors(
+    results_dir: Path, *, no_export: bool, second: Path | None, many: bool
+) -> list[Callable[[Path], Any]]:
+    """What follows each run: the files beside its ledger, and those in a second place.
+
+    Several runs have their second places as they lie below the results directory.
+    """
+    from exporters.live import LiveExport
+
+    projectors: list[Callable[[Path], Any]] = []
+    if not no_export:
+        projectors.append(lambda home: LiveExport(home, home=home))
+    if second is not None:
+
+        def place(home: Path) -> Path:
+            return second / home.relative_to(results_dir) if many else second
+
+        projectors.append(lambda home: LiveExport(place(home)))
+    return projectors
+
+
+def _call(request: Any, results_dir: Path, projectors: list[Callable[[Path], Any]]) -> Any:
     import asyncio
     import sys
 
     from acl.progress import progress_line
-    from exporters.live import LiveExport
     from runtime.interrupt import StopSignal, listening
     from runtime.runner import run as run_request
 
-    projectors = []
-    if not no_export:
-        projectors.append(lambda home: LiveExport(home, home=home))
-    if second is not None:
-        projectors.append(lambda _: LiveExport(second))
     stop = StopSignal()
 
     async def main() -> Any:
@@ -103,41 +131,3 @@ def _call(request: Any, results_dir: Path, *, no_export: bool, second: Path | No
             )
 
     return asyncio.run(main())
-
-
-def _document(outcome: Any, status: int) -> dict[str, Any]:
-    result = outcome.result
-    metrics = result.metrics if result else None
-    return {
-        "run_id": outcome.run_id,
-        "path": str(outcome.path),
-        "ledger": outcome.paths.get("ledger"),
-        "status": outcome.status,
-        "exit": status,
-        "error": outcome.error.model_dump() if outcome.error else None,
-        "metrics": metrics.metrics if metrics else None,
-        "counts": result.summary["counts"] if result else None,
-    }
-
-
-def _print(outcome: Any) -> None:
-    line(f"run {outcome.run_id}: {outcome.status}")
-    if outcome.error:
-        line(f"error: {outcome.error.code}: {outcome.error.message}")
-    result = outcome.result
-    if result:
-        counts = result.summary["counts"].items()
-        line("tasks: " + ", ".join(f"{name} {value}" for name, value in counts if value))
-        if result.metrics:
-            table(
-                ("METRIC", "VALUE", "OF"),
-                [
-                    (name, number(value), _denominator(result.metrics, name))
-                    for name, value in result.metrics.metrics.items()
-                ],
-            )
-    line(f"ledger: {outcome.paths.get('ledger')}")
-
-
-def _denominator(metrics: Any, name: str) -> object:
-    return (metrics.details.get(name) or {}).get("denominator")

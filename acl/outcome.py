@@ -1,0 +1,47 @@
+"""How `acl run` tells of a run that is over: as a document, or in lines for people."""
+
+from typing import Any
+
+from acl.output import line, number, table
+
+
+def outcome_document(outcome: Any, status: int) -> dict[str, Any]:
+    """The document of a run; `status` is what it means for the exit status of the command."""
+    result = outcome.result
+    metrics = result.metrics if result else None
+    return {
+        "run_id": outcome.run_id,
+        "path": None if outcome.path is None else str(outcome.path),
+        "ledger": outcome.paths.get("ledger"),
+        "status": outcome.status,
+        "exit": status,
+        "error": outcome.error.model_dump() if outcome.error else None,
+        "metrics": metrics.metrics if metrics else None,
+        "counts": result.summary["counts"] if result else None,
+    }
+
+
+def print_outcome(outcome: Any) -> None:
+    """Print how a run ended, its counts and metrics, and where it is."""
+    if outcome.run_id is not None:
+        line(f"run {outcome.run_id}: {outcome.status}")
+    if outcome.error:
+        line(f"error: {outcome.error.code}: {outcome.error.message}")
+    result = outcome.result
+    if result:
+        counts = result.summary["counts"].items()
+        line("tasks: " + ", ".join(f"{name} {value}" for name, value in counts if value))
+        if result.metrics:
+            table(
+                ("METRIC", "VALUE", "OF"),
+                [
+                    (name, number(value), _denominator(result.metrics, name))
+                    for name, value in result.metrics.metrics.items()
+                ],
+            )
+    if outcome.run_id is not None:
+        line(f"ledger: {outcome.paths.get('ledger')}")
+
+
+def _denominator(metrics: Any, name: str) -> object:
+    return (metrics.details.get(name) or {}).get("denominator")
