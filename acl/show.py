@@ -14,10 +14,19 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def show(
     run: Run,
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task id.")] = None,
+    lineage: Annotated[
+        bool, typer.Option("--lineage", help="The runs that its reused tasks come from.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what a run's ledger holds."""
     from ledger import LedgerView, fold
+
+    if lineage:
+        from acl.lineage import show_lineage
+
+        show_lineage(run, task, json=json)
+        return
 
     with LedgerView.open(run) as view:
         state = fold(view.events())
