@@ -73,15 +73,13 @@ class _Stage:
         return [sys.executable, "-m", "acl", *arguments]
 
     def acl(self, *arguments: str, status: int = 0, show: int = 6) -> str:
-        """Run one command, show its first lines, and insist on its exit status."""
+        """Run one command, show its first lines and the last, and insist on its exit status."""
         done = subprocess.run(  # noqa: S603 - our own program
             self.command(*arguments), cwd=self.root, capture_output=True, text=True, check=False
         )
         lines = [text for text in done.stdout.splitlines() if text.strip()]
-        for text in lines[:show]:
+        for text in _excerpt(lines, show):
             line(f"     {text}")
-        if len(lines) > show:
-            line(f"     … {len(lines) - show} more lines")
         if done.returncode != status:
             line(done.stderr)
             raise DemoFailed(f"`acl {arguments[0]}` exited {done.returncode}, not {status}")
@@ -99,6 +97,12 @@ class _Stage:
             check=True,
         )
         return json.loads(done.stdout)
+
+
+def _excerpt(lines: list[str], most: int) -> list[str]:
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"… {len(lines) - most} more lines", lines[-1]]
 
 
 def _run(harness: str, run_id: str, *more: str) -> list[str]:
@@ -168,9 +172,9 @@ def _check(stage: _Stage) -> None:
     stage.title("Anybody can check a ledger, recompute the metrics and export the files")
     run = _place("large")
     stage.acl("verify", run, show=12)
-    stage.acl("replay", run, show=12)
+    stage.acl("replay", run, show=6)
     stage.acl("export", "-f", "details", run, "published", show=3)
-    stage.acl("verify", run, "--tree", "published", show=1)
+    stage.acl("verify", run, "--tree", "published", show=5)
 
 
 def _tamper(stage: _Stage) -> None:
@@ -178,7 +182,7 @@ def _tamper(stage: _Stage) -> None:
     stage.acl("copy", _place("large"), "tampered.sqlite", show=1)
     position = _flip_one_byte(stage.root / "tampered.sqlite")
     line(f"     (byte {position} of tampered.sqlite is now another)")
-    stage.acl("verify", "tampered.sqlite", status=4, show=6)
+    stage.acl("verify", "tampered.sqlite", status=4, show=5)
 
 
 def _flip_one_byte(path: Path) -> int:

@@ -3,11 +3,27 @@
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ledger.canonical import encode
+from ledger.errors import ValueRefused
 
 Strategy = Literal["all", "stop_on_correct"]
 Seconds = Annotated[float, Field(ge=0)]
 Factor = Annotated[float, Field(gt=0)]
+
+
+def _storable(params: dict[str, Any]) -> dict[str, Any]:
+    # YAML gives dates and keys that are numbers; told here, by name, rather than by the recorder.
+    try:
+        encode(params)
+    except ValueRefused as error:
+        raise ValueError(f"{error.path} is {error.why}") from error
+    return params
+
+
+Params = Annotated[dict[str, Any], AfterValidator(_storable)]
+"""Parameters that a ledger can hold as they are."""
 
 
 class Model(BaseModel):
@@ -26,24 +42,24 @@ class BenchmarkSpec(Model):
     """Which benchmark, and its parameters."""
 
     id: str
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
 
 
 class HarnessSpec(Model):
     """Which harness, and its parameters; `none` for a benchmark that runs its tasks itself."""
 
     id: str = "none"
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
 
 
 class EnvironmentSpec(Model):
     """Where attempts run."""
 
     id: str = "local"
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
     env_variables: dict[str, str] = Field(default_factory=dict)
-    resources: dict[str, Any] = Field(default_factory=dict)
-    setup: dict[str, Any] = Field(default_factory=dict)
+    resources: Params = Field(default_factory=dict)
+    setup: Params = Field(default_factory=dict)
 
 
 class ModelSpec(Model):
@@ -53,7 +69,7 @@ class ModelSpec(Model):
     base_url: str = ""
     api_key: str | EnvName | None = None
     api_protocol: str = ""
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
 
 
 class ArtifactLimits(Model):
@@ -138,14 +154,14 @@ class RunRequest(Model):
 
     def to_task_payload(self) -> dict[str, Any]:
         """The complete execution request as plain JSON values; not yet redacted."""
-        return self.model_dump(mode="json")
+        return self.model_dump()
 
     def to_persistence_params(self) -> dict[str, Any]:
         """What storage and reuse need: benchmark, model, output, reuse and metadata."""
         return {
-            "benchmark": self.benchmark.model_dump(mode="json"),
-            "model": self.model.model_dump(mode="json"),
-            "output": self.output.model_dump(mode="json"),
-            "reuse": self.runtime.model_dump(mode="json"),
-            "metadata": self.metadata.model_dump(mode="json"),
+            "benchmark": self.benchmark.model_dump(),
+            "model": self.model.model_dump(),
+            "output": self.output.model_dump(),
+            "reuse": self.runtime.model_dump(),
+            "metadata": self.metadata.model_dump(),
         }

@@ -1,7 +1,7 @@
 """Every event in order: its place, header, body, meaning, and its leaf in the tree."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ledger import tlog
@@ -28,6 +28,44 @@ from ledger.verify.tables import Extent, rows
 _NOWHERE: Final = (-1, 0)
 
 
+class _Rest:
+    """What follows a damaged part within its segment: told as one finding, not as hundreds.
+
+    Bytes are decompressed by what came before them, so that one damaged byte alters much of what
+    follows. The first altered event is told by itself.
+    """
+
+    def __init__(self, segment: int) -> None:
+        self.segment = segment
+        self._damaged = False
+        self._first: int | None = None
+        self._further: list[int] = []
+
+    def condense(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Pass findings on until the segment is known to be damaged and one event to be altered."""
+        for finding in findings:
+            self._damaged = self._damaged or finding.code == "segment"
+            of_storage = finding.code == "segment" or finding.severity != "broken"
+            if not self._damaged or of_storage or finding.seq is None:
+                yield finding
+            elif self._first in (None, finding.seq):
+                self._first = finding.seq
+                yield finding
+            else:
+                self._further.append(finding.seq)
+
+    def told(self) -> Iterator[Finding]:
+        """The one finding about the rest, if there is anything to tell."""
+        if self._further:
+            first, last = self._further[0], self._further[-1]
+            yield broken(
+                "segment_rest",
+                f"events {first} to {last}, stored behind it in segment {self.segment}, cannot be"
+                f" read or are altered too ({len(self._further)} findings)",
+                first,
+            )
+
+
 class Walk:
     """One pass over the events; afterwards `size`, `machine` and the rest say how it went."""
 
@@ -41,6 +79,7 @@ class Walk:
         self._origins = origins
         self._stream = Stream(source, "segment", extent.segments)
         self._segment = Segment()
+        self._rest = _Rest(-1)
         self._place: tuple[int, int] | None = (0, 0)
         self._at = -1
         self._session = 0
@@ -66,8 +105,12 @@ class Walk:
             if seq != wanted:
                 yield self._gap(wanted, seq)
             wanted = seq + 1
-            yield from self._follow(seq, segment, offset)
-            yield from self._event(seq, offset)
+            if segment != self._rest.segment:
+                yield from self._rest.told()
+                self._rest = _Rest(segment)
+            yield from self._rest.condense(self._follow(seq, segment, offset))
+            yield from self._rest.condense(self._event(seq, offset))
+        yield from self._rest.told()
         if wanted < self._extent.events:
             yield self._gap(wanted, self._extent.events)
         yield from self._finish()

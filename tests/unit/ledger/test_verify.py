@@ -819,3 +819,16 @@ def test_leaves_of_a_source_are_the_trees(source: Path) -> None:
 def test_a_copy_of_the_file_is_as_good(source: Path, tmp_path: Path) -> None:
     shutil.copyfile(source, tmp_path / "copy.sqlite")
     check_ledger(tmp_path / "copy.sqlite")
+
+
+def test_what_follows_a_damaged_part_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"), ev.TaskStarted(task="t"))
+        for number in range(1, 60):
+            ledger.append(*say.attempt("t", number, answer=f"answer {number}"))
+    forge(path, "UPDATE segment SET data = zeroblob(length(data)) WHERE id = 3")
+    found = broken(path)
+    (rest,) = [f for f in found if f.code == "segment_rest"]
+    assert rest.message.startswith(f"events {rest.seq} to 239")
+    assert sum(f.seq is not None and f.seq > 4 for f in found) < 10

@@ -68,3 +68,16 @@ def test_a_request_does_not_change() -> None:
     request = RunRequest.model_validate(LEAST)
     with pytest.raises(ValidationError):
         request.execution.k = 2  # type: ignore[misc]
+
+
+def test_a_payload_keeps_what_json_cannot_say() -> None:
+    params = {"x": float("inf"), "y\ud800": 2**70}
+    request = RunRequest.model_validate({"benchmark": {"id": "b", "params": params}})
+    assert request.to_task_payload()["benchmark"]["params"] == params
+    assert request.to_persistence_params()["benchmark"]["params"] == params
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"a": {3}}, {"a": b"x"}], ids=repr)
+def test_parameters_that_no_ledger_can_hold_are_refused_by_name(value: object) -> None:
+    with pytest.raises(ValidationError, match="params"):
+        RunRequest.model_validate({"benchmark": {"id": "b", "params": {"deep": value}}})
