@@ -21,6 +21,7 @@ _OF_RESULT: Final = (
     "meta",
     "extra",
 )
+_VALUES: Final = frozenset({"final_answer", "ground_truth", "trajectory"})
 _OF_VERDICT: Final = ("ground_truth", "tests_status", "stdout", "stderr", "extra")
 _ERRORS: Final = ("error", "evaluation_error")
 _OF_BRIEF_EXTRA: Final = frozenset(
@@ -56,8 +57,9 @@ def attempt_record(attempt: AttemptState, reading: Reading, *, brief: bool = Fal
     metrics = attempt.measures | attempt.metrics
     beside["harness_metrics"] = {n: v for n, v in attempt.measures.items() if metrics[n] != v}
     truth = judged.get("ground_truth", given.get("ground_truth"))
-    if "ground_truth" in given and given["ground_truth"] != truth:
-        beside["harness_ground_truth"] = given["ground_truth"]
+    own_truth = given.get("ground_truth", truth)
+    if own_truth is not truth and own_truth != truth:
+        beside["harness_ground_truth"] = own_truth
     collected = None if brief else _collected(attempt, reading)
     artifacts = given.get("artifacts", collected)
     beside["collected_artifacts"] = None if artifacts is collected else collected
@@ -108,7 +110,8 @@ def _whole(
 ) -> _Fields:
     if seq is None or event is None:
         return {}
-    return _present({name: reading.value(seq, getattr(event, name)) for name in names})
+    found = {name: reading.value(seq, getattr(event, name)) for name in names}
+    return {n: v for n, v in found.items() if v is not None and (v != {} or n in _VALUES)}
 
 
 def _present(fields: Mapping[str, object]) -> _Fields:

@@ -208,7 +208,7 @@ class _Writing:
             reducers=item.reducers,
             size=state.size,
             root=state.root.hex(),
-            source="import",
+            source=item.source,
         )
 
 

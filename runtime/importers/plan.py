@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ledger import events as ev
 from runtime.importers.source import Source, SourceFile
@@ -38,13 +38,17 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetrics:
-    """The metrics that the source computed; the door adds the prefix that they are told at."""
+    """The metrics that the source computed; the door adds the prefix that they are told at.
+
+    `source` is `import` unless they were computed by our own rules, which replay can apply again.
+    """
 
     metrics: dict[str, Any]
     counts: dict[str, int]
     details: dict[str, Any]
     extra: dict[str, Any]
     reducers: tuple[ev.ReducerUse, ...]
+    source: Literal["evaluation", "replay", "import"] = "import"
 
 
 @dataclass(frozen=True, slots=True)

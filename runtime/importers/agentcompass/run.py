@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from ledger import events as ev
@@ -24,6 +23,7 @@ from runtime.importers.plan import (
     SourceMetrics,
 )
 from runtime.importers.source import Source, SourceFile
+from runtime.importers.times import utc
 
 FORMAT: Final = "agentcompass"
 RUN_INFO: Final = "agentcompass.run_info.v3"
@@ -120,8 +120,8 @@ def plan_of(run: ForeignRun) -> ImportPlan:
         records_out=len(files - lost),
         frozen=_frozen(run),
         source_status=_text(run.info.get("status")) or None,
-        started_at=_utc(run.info.get("started_at")),
-        finished_at=_utc(run.info.get("finished_at")),
+        started_at=utc(run.info.get("started_at")),
+        finished_at=utc(run.info.get("finished_at")),
         remarks=tuple(remarks),
     )
 
@@ -225,7 +225,7 @@ def _homeless(run: ForeignRun) -> list[SourceFile]:
 def _tell_times(run: ForeignRun) -> None:
     for name in ("started_at", "finished_at"):
         value = run.info.get(name)
-        if value is not None and _utc(value) is None:
+        if value is not None and utc(value) is None:
             reason = f"{name} is {value!r}, no ISO-8601 time with a zone"
             run.remarks.append(Remark("run_info.json", reason, placed=True))
 
@@ -287,17 +287,6 @@ def _refuse_newer(schema: Any) -> None:
     match = _VERSION.fullmatch(schema) if isinstance(schema, str) else None
     if match and int(match[1]) > _NEWEST:
         raise VersionUnsupported(f"the run has schema {schema}, newer than {RUN_INFO}")
-
-
-def _utc(value: Any) -> str | None:
-    """An ISO-8601 time with a zone as UTC with Z; None for anything else."""
-    try:
-        time = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    if time is None or time.tzinfo is None:
-        return None
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _section(value: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""Values that must be what they seem before an event takes them: measures, files, analyses."""
+
+from math import isfinite
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ledger import events as ev
+from runtime.importers.details.errors import error_of, known_error
+
+_FILE: Final = frozenset({"path", "bytes", "sha256", "content"})
+_ANALYSIS: Final = frozenset({"family", "is_badcase", "score", "details", "error", "error_info"})
+
+Measures = dict[str, bool | int | float]
+
+
+def is_measure(value: Any) -> bool:
+    """True for a truth value or a finite number."""
+    return type(value) is bool or is_number(value)
+
+
+def is_number(value: Any) -> bool:
+    """True for a finite number that is no truth value."""
+    return type(value) in (int, float) and isfinite(value)
+
+
+def split_measures(value: Any) -> tuple[Measures, dict[str, Any]]:
+    """The measures of a `metrics` object, and all in it that is none."""
+    if not isinstance(value, dict):
+        return {}, {} if value is None else {"metrics": value}
+    measures = {name: item for name, item in value.items() if is_measure(item)}
+    return measures, {name: item for name, item in value.items() if name not in measures}
+
+
+def collected_of(value: Any, task: str, attempt: int) -> ev.ArtifactsCollected | None:
+    """The files that an export tells as collected; None if these are none."""
+    if not isinstance(value, dict) or value.keys() != {"files", "truncated"}:
+        return None
+    files = value["files"]
+    if type(value["truncated"]) is not bool or not isinstance(files, list):
+        return None
+    if not all(map(_is_file, files)):
+        return None
+    contents = {file["path"]: file["content"] for file in files if "content" in file}
+    try:
+        return ev.ArtifactsCollected(
+            task=task,
+            attempt=attempt,
+            artifacts=tuple(
+                ev.Artifact.model_validate({n: v for n, v in file.items() if n != "content"})
+                for file in files
+            ),
+            contents=contents or None,
+            truncated=value["truncated"],
+        )
+    except ValidationError:
+        return None
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() <= _FILE and isinstance(value.get("path"), str)
+
+
+def analyses_of(
+    value: Any, task: str, attempt: int
+) -> tuple[list[ev.AnalysisFinished], dict[str, Any]]:
+    """The analyses by analyzer, and whatever is none."""
+    if not isinstance(value, dict):
+        return [], {} if value is None else {"analysis_result": value}
+    found: list[ev.AnalysisFinished] = []
+    rest: dict[str, Any] = {}
+    for analyzer, fields in sorted(value.items()):
+        analysis = _analysis(analyzer, fields, task, attempt)
+        if analysis is None:
+            rest[analyzer] = fields
+        else:
+            found.append(analysis)
+    return found, rest
+
+
+def _analysis(analyzer: str, fields: Any, task: str, attempt: int) -> ev.AnalysisFinished | None:
+    if not isinstance(fields, dict) or not fields.keys() <= _ANALYSIS:
+        return None
+    text, info = fields.get("error"), fields.get("error_info")
+    if info is not None and known_error(text, info) is None:
+        return None
+    try:
+        return ev.AnalysisFinished(
+            task=task,
+            attempt=attempt,
+            analyzer=analyzer,
+            family=fields.get("family", analyzer),
+            is_badcase=fields.get("is_badcase"),
+            score=fields.get("score"),
+            details=fields.get("details"),
+            error=error_of(text, info),
+        )
+    except ValidationError:
+        return None
