@@ -58,7 +58,7 @@ class StopSignal:
     def expire(self) -> None:
         """Ask the run to stop because its time is over; a signal that came before goes first."""
         with self._lock:
-            self.timed_out = self.name is None
+            self.timed_out = self.timed_out or self.name is None
         self._wake()
 
     def _wake(self) -> None:

@@ -63,3 +63,34 @@ def test_afterwards_signals_do_what_they_did_before() -> None:
 
     asyncio.run(run())
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_the_end_of_the_time_is_a_wish_to_stop_too() -> None:
+    stop = StopSignal()
+    assert stop.status == "cancelled"
+    stop.expire()
+    assert stop.requested
+    assert (stop.name, stop.status, stop.exit_code) == (None, "timed_out", 1)
+    assert stop.reason == "the time was over"
+
+
+def test_of_a_signal_and_the_end_of_the_time_the_first_counts() -> None:
+    signalled = StopSignal()
+    signalled.request("SIGINT")
+    signalled.expire()
+    assert (signalled.status, signalled.exit_code) == ("cancelled", 130)
+    assert signalled.reason == "stopped by SIGINT"
+    timed_out = StopSignal()
+    timed_out.expire()
+    timed_out.request("SIGINT")
+    timed_out.expire()
+    assert (timed_out.status, timed_out.exit_code, timed_out.count) == ("timed_out", 1, 1)
+
+
+def test_whoever_waits_is_woken_by_the_end_of_the_time() -> None:
+    async def wait() -> None:
+        stop = StopSignal()
+        asyncio.get_running_loop().call_soon(stop.expire)
+        await asyncio.wait_for(stop.wait(), 10)
+
+    asyncio.run(wait())
