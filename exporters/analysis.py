@@ -24,6 +24,7 @@ ANALYSIS_MD = "analysis_summary.md"
 SCHEMA = "agentcompass.analysis_summary.v1"
 TOP_VALUES = 50
 _ANALYSIS = "analysis.finished"
+_NO_JUDGE = "the analyzer does not say what is a bad case"
 PERCENTILES = (50, 90, 95)
 
 
@@ -33,6 +34,7 @@ class Tally:
 
     total: int = 0
     errors: int = 0
+    judged: int = 0
     badcases: int = 0
     scores: list[float] = field(default_factory=list)
 
@@ -42,22 +44,23 @@ class Tally:
         if event.error is not None:
             self.errors += 1
             return
+        self.judged += event.is_badcase is not None
         self.badcases += event.is_badcase is True
         if event.score is not None:
             self.scores.append(event.score)
 
     def told(self) -> dict[str, object]:
         """The numbers; undefined ones are None with a reason."""
-        looked_at = self.total - self.errors
         told: dict[str, object] = {
             "total": self.total,
             "badcase_count": self.badcases,
             "error_count": self.errors,
-            "badcase_ratio": self.badcases / looked_at if looked_at else None,
+            "badcase_ratio": self.badcases / self.judged if self.judged else None,
             "avg_score": math.fsum(self.scores) / len(self.scores) if self.scores else None,
         }
+        all_failed = self.errors == self.total
         reasons = {
-            "badcase_ratio": "every analysis failed",
+            "badcase_ratio": "every analysis failed" if all_failed else _NO_JUDGE,
             "avg_score": "no analysis gave a score",
         }
         undefined = {name: reason for name, reason in reasons.items() if told[name] is None}

@@ -71,7 +71,7 @@ class Attempt:
                 await self._again(retry, "attempt", tried.error, discarded(tried.result))
                 return retry
             if verdict is not None:
-                await analyze(self.trail, tried.result, verdict)
+                await analyze(self.trail, tried, verdict)
             await self._finish(tried, verdict)
             return None
 

@@ -1,10 +1,17 @@
 """The verdict on a recorded result, and the analyzers' look at it."""
 
+from dataclasses import replace
 from typing import Any
 
 from ledger import events as ev
 from runtime.contracts import Analysis, BaseAnalyzer
-from runtime.harvest import Sieve, evaluation_event, failed_evaluation, refused_error
+from runtime.harvest import (
+    Sieve,
+    attempt_status,
+    evaluation_event,
+    failed_evaluation,
+    refused_error,
+)
 from runtime.results import ErrorInfo, Evaluation, RunResult
 from runtime.stages import StageTimeout, explain, stage
 from runtime.trail import Trail
@@ -29,13 +36,20 @@ async def judge(trail: Trail, tried: Tried) -> ev.EvaluationFinished:
     return failed_evaluation(task.task_id, attempt, error, default)
 
 
-async def analyze(trail: Trail, result: RunResult, verdict: ev.EvaluationFinished) -> None:
+async def analyze(trail: Trail, tried: Tried, verdict: ev.EvaluationFinished) -> None:
     """Let each analyzer look; what goes wrong there is recorded and fails nothing."""
     analyzers = trail.work.setup.analyzers
     if not analyzers:
         return
-    result.correct, result.score = verdict.correct, verdict.score
-    result.evaluation_error = verdict.evaluation_error
+    # A copy: what analyzers see of errors is no concern of whoever ends the attempt.
+    result = replace(
+        tried.result,
+        status=attempt_status(tried.error, verdict.evaluation_error),
+        error=tried.error,
+        correct=verdict.correct,
+        score=verdict.score,
+        evaluation_error=verdict.evaluation_error,
+    )
     evaluation = Evaluation(
         evaluator=verdict.evaluator,
         correct=verdict.correct,
