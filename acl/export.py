@@ -1,13 +1,16 @@
-"""`acl export -f FORMAT RUN DIR`: project a ledger into files."""
+"""`acl export -f FORMAT RUN DIR`: project a ledger into files; `--follow` a live one."""
 
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from acl.output import Json, Run, document, line, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+POLL_SECONDS = 0.2
 
 
 @app.command()
@@ -19,6 +22,9 @@ def export(
     layout: Annotated[
         str, typer.Option("-f", "--format", metavar="FORMAT", help="The layout of the files.")
     ] = "details",
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep the files up to date until the run ends.")
+    ] = False,
     salvage: Annotated[
         bool, typer.Option("--salvage", help="From a damaged ledger, all before the damage.")
     ] = False,
@@ -27,21 +33,25 @@ def export(
     """Write the files that other tools read; the same events give the same bytes.
 
     Nothing is written from a damaged ledger, unless --salvage asks for what precedes the damage.
+    A run that is followed and whose writer is gone before its end is told as interrupted.
     """
     from acl.verdict import broken, state_at
     from exporters import find_exporter
     from exporters.identity import Identity
     from exporters.write import write_tree
     from ledger import LedgerView
-    from ledger.errors import LedgerDamaged
-    from ledger.opening import ledger_file
+    from ledger.errors import LedgerDamaged, UsageError
 
+    if follow and salvage:
+        raise UsageError("a damaged ledger is not followed", hint="leave --follow out")
     exporter = find_exporter(layout)
     faults = broken(run)
     first = min((fault.seq for fault in faults if fault.seq is not None), default=None)
     if faults and not (salvage and first):
         raise LedgerDamaged(f"{run} is damaged: {faults[0].message}", seq=first)
-    home = ledger_file(run).parent
+    home = _home(run, directory)
+    if follow:
+        _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:
         state = state_at(view, view.size if first is None else first)
         entries = write_tree(
@@ -49,23 +59,61 @@ def export(
             directory,
             identity=Identity.of(state),
             layout=layout,
-            home=home if home.resolve() == directory.resolve() else None,
+            home=home,
         )
     if faults:
         message(f"acl: damaged at event {first}; exported the {state.size} events before it")
+    _report(state, directory, layout, len(entries), salvaged=bool(faults), json=json)
+
+
+def _home(run: str, directory: Path) -> Path | None:
+    """The directory of the run, if that is where its files go."""
+    from ledger.opening import ledger_file
+
+    home = ledger_file(run).parent
+    return home if home.resolve() == directory.resolve() else None
+
+
+def _follow(run: str, directory: Path, layout: str, home: Path | None) -> None:
+    """Project what is recorded until nothing more comes; the whole export is left to the caller."""
+    from exporters.details import LAYOUT
+    from exporters.live import LiveExport
+    from ledger import LedgerView, RunState, fold
+    from ledger.errors import UsageError
+
+    if layout != LAYOUT:
+        raise UsageError(f"the layout {layout!r} is not written live", hint=f"follow with {LAYOUT}")
+    project = LiveExport(directory, home=home)
+    state = RunState()
+    while True:
+        # Open for moments only: a ledger that somebody reads is not folded into one file.
+        with LedgerView.open(run) as view:
+            # Asked before: whatever a writer wrote that is gone now is read after.
+            is_over = view.writer() is None
+            fold(view.events(since=state.size), state)
+            if is_over or state.sealed_size is not None:
+                return
+            if state.finished is None:
+                project(state, view)
+        time.sleep(POLL_SECONDS)
+
+
+def _report(
+    state: Any, directory: Path, layout: str, files: int, *, salvaged: bool, json: bool
+) -> None:
     if json:
         document(
             {
                 "path": str(directory),
                 "format": layout,
-                "files": len(entries),
+                "files": files,
                 "run_id": state.run_id,
                 "status": state.status,
                 "size": state.size,
                 "root": state.root.hex(),
-                "salvaged": bool(faults),
+                "salvaged": salvaged,
             }
         )
     else:
-        line(f"{len(entries)} files in {directory}, status {state.status}")
+        line(f"{files} files in {directory}, status {state.status}")
         line(f"from {state.size} events, root {state.root.hex()}")

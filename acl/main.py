@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "show": ("acl.show", "A run at a glance, or one task with its attempts."),
     "ls": ("acl.ls", "List the runs under a results directory."),
     "log": ("acl.log", "List a run's events; --follow a live one."),
+    "diff": ("acl.diff", "Compare two runs, or two exported trees."),
     "copy": ("acl.copy", "Make one file of a ledger, live or not."),
     "seal": ("acl.seal", "Seal the ledger of a run that was interrupted."),
     "demo": ("acl.demo", "See it all work in a minute, offline."),

@@ -12,10 +12,11 @@ from exporters import OutFile
 from exporters.details import LAYOUT, export_details
 from exporters.folder import Folder
 from exporters.identity import Identity
+from exporters.manifest import MANIFEST, read_manifest
 from exporters.names import ERROR_MARK, detail_names
 from exporters.occupant import examine
 from exporters.record import has_record, record_file
-from exporters.retry_record import retry_file
+from exporters.retry_record import retry_file, retry_files
 from exporters.run_files import PARAMS, params, run_info
 from exporters.write import write_tree
 from ledger.errors import ExportRefused
@@ -33,7 +34,8 @@ class LiveExport:
 
     `home` is the run's own directory. One call writes what changed since the last one and costs
     little more than that. A call while another exporter is at work does nothing, and the next one
-    makes up for it. Raises ExportRefused as `write_tree` does; the run need not end for that.
+    makes up for it; where another exporter has told a later state, nothing is taken back. Raises
+    ExportRefused as `write_tree` does; the run need not end for that.
     """
 
     def __init__(self, target: Path, *, home: Path | None = None) -> None:
@@ -42,9 +44,11 @@ class LiveExport:
         self._size = 0
         self._run_info_size = 0
         self._names: dict[str, str] = {}
-        self._waiting: dict[str, None] | None = None
+        self._waiting: dict[str, None] = {}
         self._written: set[str] = set()
         self._retried: set[int] = set()
+        self._manifest: tuple[int, int] | None = None
+        self._exported = 0
 
     def __call__(self, state: RunState, blobs: Blobs) -> None:
         """Bring the files up to this state; write the whole export once the run has finished."""
@@ -52,8 +56,9 @@ class LiveExport:
             return
         identity = Identity.of(state)
         if state.finished is not None:
-            files = export_details(state, blobs)
-            write_tree(files, self._target, identity=identity, layout=LAYOUT, home=self._home)
+            if not self._is_told_later(state.size):
+                files = export_details(state, blobs)
+                write_tree(files, self._target, identity=identity, layout=LAYOUT, home=self._home)
             self._size = state.size
             return
         if not self._written:
@@ -64,6 +69,9 @@ class LiveExport:
             if not self._written:
                 occupant = examine(folder, identity, LAYOUT, self._home)
                 occupant.obsolete(frozenset())
+            if self._exported_by_others(folder) >= state.size:
+                self._size = state.size
+                return
             for file in self._changes(state, blobs, folder):
                 folder.replace(file)
                 self._written.add(file.path)
@@ -76,12 +84,30 @@ class LiveExport:
         except OSError as error:
             raise ExportRefused(f"{self._target} cannot be made: {error.strerror}") from error
 
+    def _is_told_later(self, size: int) -> bool:
+        try:
+            with Folder.open(self._target.resolve()) as folder:
+                return self._exported_by_others(folder) > size
+        except FileNotFoundError:
+            return False
+
+    def _exported_by_others(self, folder: Folder) -> int:
+        """The size of the last whole export that stands there; 0 where there is none."""
+        try:
+            there = (folder.path / MANIFEST).lstat()
+        except OSError:
+            return 0
+        if self._manifest != (there.st_ino, there.st_mtime_ns):
+            self._manifest = there.st_ino, there.st_mtime_ns
+            manifest = read_manifest(folder)
+            self._exported = 0 if manifest is None else manifest.acl.size
+        return self._exported
+
     def _changes(self, state: RunState, blobs: Blobs, folder: Folder) -> Iterator[OutFile]:
         if PARAMS not in self._written:
             yield params(state)
-        if self._waiting is None and state.benchmark is not None:
-            self._names = detail_names(state.tasks.values())
-            self._waiting = dict.fromkeys(state.tasks)
+        if len(state.tasks) > len(self._names):
+            self._name(state, blobs, folder)
         for task in self._moved(state):
             yield from self._retries(task, state, blobs)
             if has_record(task):
@@ -91,9 +117,25 @@ class LiveExport:
             yield run_info(state, blobs, live=True)
             self._run_info_size = state.size
 
+    def _name(self, state: RunState, blobs: Blobs, folder: Folder) -> None:
+        """Name the records of all tasks; tasks that came later may have changed earlier names."""
+        names = detail_names(state.tasks.values())
+        for task_id, name in names.items():
+            old = self._names.get(task_id, name)
+            if old != name:
+                task = state.tasks[task_id]
+                for path in (f"details/{old}.json", f"details/{ERROR_MARK}{old}.json"):
+                    folder.remove(path)
+                for file in retry_files(task, old, state, blobs):
+                    folder.remove(file.path)
+                self._retried.difference_update(*(a.retries for a in task.attempts.values()))
+            if old != name or task_id not in self._names:
+                self._waiting[task_id] = None
+        self._names = names
+
     def _moved(self, state: RunState) -> Iterator[TaskState]:
         """Tasks that have attempts; those that are over are looked at for the last time."""
-        waiting = self._waiting or {}
+        waiting = self._waiting
         begun = [state.tasks[task_id] for task_id in waiting]
         for task in [task for task in begun if task.first is not None]:
             yield task

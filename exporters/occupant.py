@@ -20,7 +20,8 @@ _SHOWN: Final = 3
 class Occupant:
     """The files of a target that may be written to: it is empty, our run's, or our run's export.
 
-    `listed` are the files of the export that stands there, `present` all but the run's own.
+    `listed` are the files of the export that stands there, `size` the prefix it was made of;
+    `present` are all files but the run's own.
     """
 
     folder: Folder
@@ -28,6 +29,7 @@ class Occupant:
     is_home: bool
     listed: frozenset[str]
     present: frozenset[str]
+    size: int = 0
 
     def obsolete(self, written: frozenset[str]) -> list[str]:
         """Files of earlier exports of this run that the new one does not have.
@@ -72,6 +74,7 @@ def examine(folder: Folder, identity: Identity, layout: str, home: Path | None) 
         is_home,
         frozenset(listed.path for listed in manifest.files) if manifest else frozenset(),
         frozenset(path for path in everything if not is_kept(path)),
+        manifest.acl.size if manifest else 0,
     )
 
 

@@ -21,7 +21,7 @@ from exporters import OutFile
 from exporters.folder import Entry, Folder
 from exporters.identity import Identity
 from exporters.manifest import MANIFEST, manifest_file
-from exporters.occupant import examine
+from exporters.occupant import Occupant, examine
 from exporters.paths import TEMPORARY
 from ledger.errors import ExportRefused
 
@@ -40,24 +40,46 @@ def write_tree(
 
     `home` is the directory of the run itself, where an export may stand beside the ledger. Raises
     ExportRefused, with nothing changed, for a target that holds anything but an export of this run
-    in this layout, for names that leave the target, and where the disk fails.
+    in this layout, for names that leave the target, where the disk fails, and where another
+    exporter wrote a later state of the run meanwhile.
     """
     root = target.resolve()
+    before = _mark(root)
     if _is_vacant(root):
         with _beside(root) as stage:
             entries = _fill(stage, files, identity, layout)
             if _moved_whole(stage, root):
                 return entries
             with Folder.open(root) as folder, folder.locked():
-                _adopt(folder, stage, entries, identity, layout, home)
+                _adopt(folder, stage, entries, identity, layout, home, is_first=True)
             return entries
     with Folder.open(root) as folder, folder.locked():
-        examine(folder, identity, layout, home)
+        occupant = examine(folder, identity, layout, home)
+        if _mark(root) != before:
+            _refuse_to_go_back(occupant)
         folder.clear_temporaries()
         with _inside(root) as stage:
             entries = _fill(stage, files, identity, layout)
             _adopt(folder, stage, entries, identity, layout, home)
     return entries
+
+
+def _mark(root: Path) -> tuple[int, int] | None:
+    """What changes whenever an export is ended in a directory."""
+    try:
+        there = (root / MANIFEST).lstat()
+    except OSError:
+        return None
+    return there.st_ino, there.st_mtime_ns
+
+
+def _refuse_to_go_back(occupant: Occupant) -> None:
+    """Somebody's export was ended while this one waited: it stands if it tells more."""
+    if occupant.size > occupant.identity.size:
+        raise ExportRefused(
+            f"{occupant.folder.path}: a later state, of {occupant.size} events, was exported meanwhile",
+            hint="export again to put an earlier one in its place",
+        )
 
 
 def _is_vacant(root: Path) -> bool:
@@ -161,9 +183,16 @@ def _adopt(
     identity: Identity,
     layout: str,
     home: Path | None,
+    *,
+    is_first: bool = False,
 ) -> None:
-    """Replace the files of the export that stands there; the target is locked."""
+    """Replace the files of the export that stands there; the target is locked.
+
+    `is_first` says that nothing stood there a moment ago.
+    """
     occupant = examine(folder, identity, layout, home)
+    if is_first:
+        _refuse_to_go_back(occupant)
     obsolete = occupant.obsolete(frozenset(entry.path for entry in entries))
     for entry in entries:
         if entry.path != MANIFEST:
