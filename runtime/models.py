@@ -3,7 +3,15 @@
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from ledger.canonical import encode
 from ledger.errors import ValueRefused
@@ -138,6 +146,11 @@ class RunMetadata(Model):
     def _no_directory(cls, value: str | None) -> str | None:
         # A ledger tells nothing of the machine it was made on.
         return None if value is None else PurePath(value).name
+
+    @field_serializer("recipe_dirs")
+    def _last_part_of_absolute_paths(self, value: list[str]) -> list[str]:
+        # They are loaded from where they are, and recorded without saying where that is.
+        return [PurePath(path).name if PurePath(path).is_absolute() else path for path in value]
 
 
 class RunRequest(Model):

@@ -3,11 +3,18 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ledger import canonical
 from ledger import events as ev
-from runtime.contracts import BaseHarness, BaseRecipe, Benchmark, ExecutionPlan, Task
+from runtime.contracts import (
+    BaseHarness,
+    BaseRecipe,
+    Benchmark,
+    ExecutionPlan,
+    StageError,
+    Task,
+)
 from runtime.models import ExecutionSpec, RunRequest
 from runtime.redact import Redactor
 
@@ -36,22 +43,39 @@ def build_plan(
     recipes: Sequence[BaseRecipe],
     task: Task,
 ) -> ExecutionPlan:
-    """Ask the benchmark, then the harness, then each recipe that matches, in order."""
+    """Ask the benchmark, then the harness, then each recipe that matches, in order.
+
+    Raises StageError where one of them gives no plan, or a recipe another kind of environment.
+    """
     execution = request.execution
     plan = ExecutionPlan(
-        environment=request.environment,
+        # A copy: what one try changes in it is no concern of the next.
+        environment=request.environment.model_copy(deep=True),
         run_timeout_seconds=execution.run_timeout_seconds,
         evaluation_timeout_seconds=execution.evaluation_timeout_seconds,
         artifact_collect_timeout_seconds=execution.artifact_collect_timeout_seconds,
     )
-    plan = benchmark.build_plan(task, plan)
+    plan = _plan(benchmark.build_plan(task, plan), f"benchmark {benchmark.id}", request)
     if harness is not None:
-        plan = harness.build_plan(task, plan)
+        plan = _plan(harness.build_plan(task, plan), f"harness {harness.id}", request)
+    applied = []
     for recipe in recipes:
         if recipe.matches(request, task):
-            plan = recipe.apply(plan, task)
-            plan.applied_recipes = [*plan.applied_recipes, recipe.id]
+            plan = _plan(recipe.apply(plan, task), f"recipe {recipe.id}", request)
+            applied.append(recipe.id)
+    plan.applied_recipes = applied
     return plan
+
+
+def _plan(given: Any, who: str, request: RunRequest) -> ExecutionPlan:
+    if not isinstance(given, ExecutionPlan):
+        what = type(given).__name__
+        raise StageError("bad_plan", f"{who} gave {what} instead of an ExecutionPlan", fatal=True)
+    if given.environment.id != request.environment.id:
+        # The session would be opened by the environment of the request all the same.
+        why = f"{who} changed the environment {request.environment.id} to {given.environment.id}"
+        raise StageError("bad_plan", why, fatal=True)
+    return given
 
 
 def timeouts(plan: ExecutionPlan, execution: ExecutionSpec) -> Timeouts:

@@ -18,6 +18,7 @@ from runtime.contracts import (
 )
 from runtime.models import EnvName, ModelSpec, RunRequest
 from runtime.plugins import Plugins
+from runtime.recipes import find_recipes
 from runtime.retry import RetryPolicy, Uniform
 
 NO_HARNESS = "none"
@@ -66,7 +67,9 @@ def prepare(
         harness=harness,
         config=config,
         environment=plugins.environment(request.environment.id),
-        recipes=tuple(map(plugins.recipe, request.execution.enabled_recipes)),
+        recipes=find_recipes(
+            request.execution.enabled_recipes, request.metadata.recipe_dirs, plugins
+        ),
         analyzers=_analyzers(request, benchmark, plugins),
         retry=RetryPolicy(request.execution, uniform),
         api_key=api_key,

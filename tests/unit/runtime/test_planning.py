@@ -3,8 +3,8 @@ from typing import ClassVar
 import pytest
 
 from ledger.errors import ValueRefused
-from runtime.contracts import BaseRecipe, ExecutionPlan, Task
-from runtime.models import RunRequest
+from runtime.contracts import BaseRecipe, ExecutionPlan, StageError, Task
+from runtime.models import EnvironmentSpec, RunRequest
 from runtime.planning import build_plan, plan_event, timeouts
 from runtime.redact import Redactor
 from tests.fake_plugins import Listed, Scripted, request, task
@@ -84,3 +84,44 @@ def test_what_no_ledger_holds_is_no_plan() -> None:
     plan.harness = {"tools": {"a"}}
     with pytest.raises(ValueRefused, match=r"\$\.harness\.tools"):
         plan_event("t", 1, plan, timeouts(plan, request().execution), REDACTOR)
+
+
+class Replacing(Recipe):
+    """Gives a plan of its own, or something else."""
+
+    def __init__(self, given: object) -> None:
+        self.given = given
+
+    def apply(self, plan: ExecutionPlan, task: Task) -> ExecutionPlan:
+        return self.given  # type: ignore[return-value]
+
+
+def with_recipes(*recipes: BaseRecipe, category: str = "x") -> ExecutionPlan:
+    harness = NotingHarness(lambda t, c: None)
+    return build_plan(request(), Noting(), harness, recipes, task("t", category=category))
+
+
+def test_recipes_that_were_applied_are_told_also_of_a_plan_that_a_later_one_made() -> None:
+    fresh = ExecutionPlan(environment=request().environment, run_timeout_seconds=3.0)
+    plan = with_recipes(Second(), Replacing(fresh))
+    assert plan.run_timeout_seconds == 3.0
+    assert plan.applied_recipes == ["second", "first"]
+
+
+def test_what_is_no_plan_is_refused_with_who_gave_it() -> None:
+    with pytest.raises(StageError, match="recipe first gave NoneType") as refused:
+        with_recipes(Replacing(None))
+    assert (refused.value.code, refused.value.fatal) == ("bad_plan", True)
+
+
+def test_a_recipe_does_not_change_which_environment_is_used() -> None:
+    other = ExecutionPlan(environment=EnvironmentSpec(id="elsewhere"))
+    with pytest.raises(StageError, match="recipe first changed the environment rooms to elsewhere"):
+        with_recipes(Replacing(other))
+
+
+def test_the_environment_of_a_plan_is_a_copy_of_the_requests() -> None:
+    asked = request(environment={"id": "rooms", "resources": {"cpus": 1}})
+    plan = build_plan(asked, Noting(), NotingHarness(lambda t, c: None), (), task("t"))
+    plan.environment.resources["cpus"] = 8
+    assert asked.environment.resources == {"cpus": 1}
