@@ -76,8 +76,9 @@ def _mark(root: Path) -> tuple[int, int] | None:
 def _refuse_to_go_back(occupant: Occupant) -> None:
     """Somebody's export was ended while this one waited: it stands if it tells more."""
     if occupant.size > occupant.identity.size:
+        place, size = occupant.folder.path, occupant.size
         raise ExportRefused(
-            f"{occupant.folder.path}: a later state, of {occupant.size} events, was exported meanwhile",
+            f"{place}: a later state, of {size} events, was exported meanwhile",
             hint="export again to put an earlier one in its place",
         )
 

@@ -10,6 +10,7 @@ from runtime.importers.plan import (
     SourceEnd,
     SourceMetrics,
 )
+from runtime.importers.reusable import import_for_reuse, needs_import
 from runtime.importers.source import Source, SourceFile
 
 __all__ = [
@@ -23,5 +24,7 @@ __all__ = [
     "SourceEnd",
     "SourceFile",
     "SourceMetrics",
+    "import_for_reuse",
     "import_path",
+    "needs_import",
 ]
