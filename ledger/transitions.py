@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, NoReturn, Protocol, get_args
 
 from ledger import events as ev
 from ledger.errors import LedgerStateError
@@ -43,7 +43,9 @@ class TaskStep:
 class AttemptStep:
     over: bool = False
     planned: bool = False
-    reusing: bool = False
+    announced: bool = False  # by attempt.reused; the copied attempt.started comes next
+    reusing: bool = False  # copies are coming in, up to the result
+    reused: bool = False
     rank: int = -1
     retry: int = 0
     result: bool = False
@@ -88,7 +90,7 @@ class Step:
             self.refuse("only events of a task can be copies")
         RULES[type(event)](self, event)
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> NoReturn:
         where = "" if self.event.task is None else f" of task {self.event.task!r}"
         if self.event.attempt is not None:
             where += f", attempt {self.event.attempt}"
@@ -170,7 +172,6 @@ class Step:
         task = self.pending.tasks.get(task_id) or self.states.task(task_id)
         if task is None:
             self.refuse("the task was not selected")
-            raise AssertionError
         return task
 
     def put_task(self, task: TaskStep) -> None:
@@ -232,29 +233,27 @@ class Step:
 
     def attempt_reused(self, _: Any) -> None:
         self.task_in_work()
-        if self.find() is not None or self.copied:
+        if self.find() is not None:
             self.refuse("the attempt was already started")
-        self.put(AttemptStep(reusing=True))
+        self.put(AttemptStep(announced=True, reused=True))
 
     def attempt_started(self, _: Any) -> None:
-        task = self.task()
         before = self.find()
-        in_reused_attempt = before is not None and before.reusing and self.copied
-        if not in_reused_attempt:
-            task = self.task_in_work()
-            if before is not None:
-                self.refuse("the attempt was already started")
+        if before is not None and not (before.announced and self.copied):
+            self.refuse("the attempt was already started")
+        task = self.task_in_work() if before is None else self.task()
         self.put_task(
             replace(task, open_attempts=task.open_attempts + 1, attempts=task.attempts + 1)
         )
-        self.put(AttemptStep(reusing=in_reused_attempt))
+        # In a copy of the whole task, that the attempt came alone is history: all is copied.
+        alone = before is not None and task.stage == "running"
+        self.put(AttemptStep(reusing=alone, reused=before is not None))
 
     def attempt(self) -> AttemptStep:
         """The open attempt of the event, after the rules that hold for all its events."""
         attempt = self.find()
-        if attempt is None or attempt.over:
+        if attempt is None or attempt.over or attempt.announced:
             self.refuse("the attempt is not open")
-            raise AssertionError
         if attempt.reusing and self.copied:
             if attempt.result:
                 self.refuse("copies of a reused attempt end with its result")
@@ -285,7 +284,8 @@ class Step:
         attempt = self.attempt()
         if attempt.result:
             self.refuse("the try has a result")
-        self.put(replace(attempt, result=True))
+        # A reused attempt may have been planned where it ran alone.
+        self.put(replace(attempt, result=True, planned=attempt.planned or attempt.reused))
 
     def evaluation(self, event: ev.EvaluationFinished) -> None:
         attempt = self.attempt()
@@ -307,7 +307,7 @@ class Step:
                 self.refuse("there is no result to evaluate again")
             again = replace(attempt, planned=True, rank=_EVALUATE - 1, verdict=None)
         else:
-            again = AttemptStep(lost=attempt.lost)
+            again = AttemptStep(lost=attempt.lost, reusing=attempt.reusing, reused=attempt.reused)
         self.put(replace(again, retry=event.retry))
 
     def attempt_finished(self, event: ev.AttemptFinished) -> None:

@@ -208,6 +208,7 @@ def test_a_cancelled_task_is_over() -> None:
     run([ev.RunFinished(status="cancelled", exit_code=130)], machine)
 
 
+PLAN = ev.PlanResolved(task="t", attempt=1, plan={}, plan_hash="h")
 REUSED = {
     "source_run_id": "s",
     "source_ledger_id": "00",
@@ -242,6 +243,59 @@ def test_a_reused_attempt_is_evaluated_and_not_run_again() -> None:
     refused(machine, ev.PhaseEntered(task="t", attempt=1, phase="run_harness"))
     done = ev.AttemptFinished(task="t", attempt=1, status="completed", correct=True)
     run([ev.PhaseEntered(task="t", attempt=1, phase="evaluate"), say.verdict("t"), done], machine)
+
+
+def test_a_reused_attempt_begins_once_and_with_a_copy() -> None:
+    machine = run(
+        [ev.TaskStarted(task="t"), ev.AttemptReused(task="t", attempt=1, **REUSED)], running()
+    )
+    start = ev.AttemptStarted(task="t", attempt=1)
+    refused(machine, start)
+    assert "not open" in refused(machine, say.result("t"), copied=True)
+    run([start], machine, copied=True)
+    refused(machine, start, copied=True)
+
+
+def test_copies_of_a_reused_attempt_may_hold_discarded_tries() -> None:
+    machine = run(
+        [ev.TaskStarted(task="t"), ev.AttemptReused(task="t", attempt=1, **REUSED)], running()
+    )
+    copies = [
+        ev.AttemptStarted(task="t", attempt=1),
+        PLAN,
+        retried("attempt"),
+        PLAN,
+        say.result("t"),
+    ]
+    run(copies, machine, copied=True)
+    done = ev.AttemptFinished(task="t", attempt=1, status="completed", correct=True, retries=1)
+    run([ev.PhaseEntered(task="t", attempt=1, phase="evaluate"), say.verdict("t"), done], machine)
+
+
+def test_a_reused_attempt_that_cannot_be_evaluated_is_tried_anew() -> None:
+    machine = run(
+        [ev.TaskStarted(task="t"), ev.AttemptReused(task="t", attempt=1, **REUSED)], running()
+    )
+    run([ev.AttemptStarted(task="t", attempt=1), say.result("t")], machine, copied=True)
+    again = [ev.PhaseEntered(task="t", attempt=1, phase="evaluate"), retried("attempt")]
+    run([*again, PLAN, say.result("t"), say.verdict("t")], machine)
+    refused(machine, say.result("t"), copied=True)
+
+
+def test_a_copied_task_may_hold_an_attempt_that_came_alone_to_its_source() -> None:
+    machine = run([ev.TaskReused(task="t", **REUSED)], running())
+    copies = [
+        ev.TaskStarted(task="t"),
+        ev.AttemptReused(task="t", attempt=1, **REUSED),
+        ev.AttemptStarted(task="t", attempt=1),
+        say.result("t"),
+        ev.PhaseEntered(task="t", attempt=1, phase="evaluate"),
+        say.verdict("t"),
+        ev.AttemptFinished(task="t", attempt=1, status="completed", correct=True),
+        ev.TaskFinished(task="t", reason="all_attempts", error=False),
+    ]
+    run(copies, machine, copied=True)
+    run(say.ending(), machine)
 
 
 def test_after_the_seal_only_erasures_and_annotations_follow() -> None:
