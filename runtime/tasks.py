@@ -175,6 +175,6 @@ class Workers:
 
 
 async def tell_interrupt(recorder: Recorder, stop: StopSignal) -> None:
-    """Record that a signal asked the run to stop, if that is why it stops."""
-    if stop.name is not None and not stop.timed_out:
+    """Record that a signal asked the run to stop, if one did."""
+    if stop.name is not None:
         await recorder.record(ev.InterruptRequested(signal=stop.name, count=stop.count))

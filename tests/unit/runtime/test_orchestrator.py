@@ -386,19 +386,27 @@ def test_time_that_ends_after_the_work_changes_nothing(tmp_path: Path) -> None:
 
 def test_the_grace_is_that_of_the_suite(tmp_path: Path) -> None:
     stop = StopSignal()
+    ended: list[str] = []
+    outlasted: list[bool] = []
 
     async def stubborn(t: Task, context: AttemptContext) -> str:
         stop.request("SIGTERM")
-        for _ in range(50):
+        for _ in range(200):
             try:
                 await asyncio.sleep(0.02)
             except asyncio.CancelledError:
                 continue
+            if ended:
+                break
+        outlasted.append(bool(ended))
         return "right"
 
-    result = orchestrate(tmp_path, stubborn, named("a", "1"), stop=stop, cleanup_grace_seconds=0.05)
+    wanted = suite(named("a", "1"), cleanup_grace_seconds=0.05)
+    made = orchestrator(tmp_path, stubborn, wanted, stop=stop)
+    result = asyncio.run(made.run(on_end=lambda outcome: ended.append(outcome.name)))
     assert statuses(result) == {"a": "cancelled"}
     assert [end.status for end in ran(result, "a").of(ev.AttemptFinished)] == ["cancelled"]
+    assert outlasted == [True]
 
 
 @pytest.mark.parametrize("where", ["load_tasks", "aggregate_metrics"])
