@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from acl.output import line
-from ledger.errors import AclError
+from ledger.errors import AclError, UsageError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -51,7 +51,10 @@ def demo(
 def _new_directory(directory: Path | None) -> Path:
     if directory is None:
         return Path(tempfile.mkdtemp(prefix="acl-demo-"))
-    directory.mkdir(parents=True)
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError(f"{directory} exists", hint="name a new directory") from None
     return directory
 
 

@@ -59,7 +59,7 @@ def import_(
         )
     else:
         _print(report, dry_run=dry_run)
-    return 1 if report.damaged else 0
+    return 1 if report.damaged or any(not one.placed for one in report.unplaced) else 0
 
 
 def _remarks(report: Any, *, placed: bool) -> list[dict[str, str]]:

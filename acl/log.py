@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acl.output import Json, Run, document, line
+from acl.output import Json, Run, document, flush, line, unread
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -24,15 +24,33 @@ def log(
     from ledger import LedgerView
 
     with LedgerView.open(run) as view:
+        _require(view, since, task, follow=follow)
         position = since
         while True:
             for recorded in view.events(since=position):
                 position = recorded.seq + 1
+                if unread():
+                    return
                 if task is None or recorded.task == task:
                     _print(recorded, json=json)
+            flush()
             if not follow or view.sealed or (view.writer() is None and view.size == position):
                 return
             time.sleep(POLL_SECONDS)
+
+
+def _require(view: Any, since: int, task: str | None, *, follow: bool) -> None:
+    """Refuse to list nothing where the name or number was wrong."""
+    from ledger.errors import RunNotFound
+
+    if follow:
+        return
+    if since and since >= view.size:
+        raise RunNotFound(f"there is no event {since}: the ledger has {view.size} events")
+    if task is not None and all(recorded.task != task for recorded in view.events()):
+        raise RunNotFound(
+            f"no event is of a task {task!r}", hint="`acl show RUN --tasks` lists the tasks"
+        )
 
 
 def _print(recorded: Any, *, json: bool) -> None:

@@ -62,7 +62,9 @@ _EMPTY = dict.fromkeys(
         "harness",
         "model",
         "counts",
+        "finished",
         "metrics",
+        "headline",
         "started_at",
         "finished_at",
         "size",
@@ -89,7 +91,9 @@ def _row(path: Path) -> dict[str, Any]:
         "harness": state.request["harness"]["id"],
         "model": state.request["model"]["id"],
         "counts": asdict(state.counts()),
+        "finished": sum(task.has_detail for task in state.tasks.values()),
         "metrics": metrics,
+        "headline": _headline(state),
         "started_at": state.started_at or state.created_at,
         "finished_at": state.ended_at,
         "size": state.size,
@@ -106,19 +110,21 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
         row["status"],
         row["benchmark"],
         row["model"],
-        f"{counts['evaluated']}/{counts['total']}",
+        f"{row['finished']}/{counts['total']}",
         counts["error"],
-        _headline(row["metrics"]),
+        row["headline"],
         row["path"],
     )
 
 
-def _headline(metrics: dict[str, float] | None) -> str:
-    """The metric a reader looks for first: accuracy, correct, score, else any reduced one."""
-    if not metrics:
-        return ""
+def _headline(state: Any) -> str | None:
+    """The metric a reader looks for first, with what it is of: accuracy, correct, score, or any."""
+    if not state.metrics:
+        return None
+    event = state.metrics[-1][2]
     for mark in ("accuracy", "correct.", "score.", "@"):
-        for name, value in metrics.items():
+        for name, value in event.metrics.items():
             if mark in name:
-                return f"{name}={number(value)}"
-    return ""
+                of = (event.details.get(name) or {}).get("denominator")
+                return f"{name}={number(value)} of {of}"
+    return None

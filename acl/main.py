@@ -4,7 +4,6 @@ A command's module is imported only when it is called, so that `acl --help` stay
 name is in `COMMANDS` with the line that `--help` shows.
 """
 
-import os
 import signal
 import sys
 import traceback
@@ -15,6 +14,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from acl import output
 from ledger.errors import AclError
 from ledger.version import __version__
 
@@ -96,29 +96,36 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def call(arguments: list[str], *, debug: bool = False) -> int:
-    """Run one command line and return its exit status; errors become one line on stderr."""
+    """Run one command line and return its exit status; errors become one line on stderr.
+
+    With `--json` an error is a document too: {error, exit}.
+    """
     try:
         status = typer.main.get_command(app)(arguments, prog_name="acl", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         return 128 + signal.SIGINT
-    except _WrongUse as error:
-        return _say(error.format_message(), error.exit_code, debug=debug)
-    except AclError as error:
-        return _say(str(error), error.exit_status, debug=debug)
-    except BrokenPipeError:
-        # The reader of our output went away (`acl log | head`): that is no failure.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        return _say(f"{error.strerror or error}{where}", 1, debug=debug)
+    except Exception as error:  # noqa: BLE001 - the process edge: whatever it is, it is one line
+        if debug:
+            traceback.print_exc()
+        message, status = _told(error)
+        if message:
+            output.message(f"acl: {' '.join(message.split())}")
+            if "--json" in arguments:
+                output.document({"error": message, "exit": status})
+    finally:
+        output.flush()
     return status if isinstance(status, int) else 0
 
 
-def _say(message: str, status: int, *, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    line = " ".join(message.split("\n"))
-    if line:
-        sys.stderr.write(f"acl: {line}\n")
-    return status
+def _told(error: Exception) -> tuple[str, int]:
+    """What is said of an error, and the exit status that it means."""
+    if isinstance(error, _WrongUse):
+        return error.format_message(), error.exit_code
+    if isinstance(error, AclError):
+        return str(error), error.exit_status
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 1
+    if isinstance(error, MemoryError):
+        return "out of memory; give it more, or a smaller input", 1
+    what = f"{type(error).__name__}: {error}"
+    return f"{what}; this is a fault of acl: please report it with what --debug shows", 1

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from acl.output import line, number, table
+from acl.metric_rows import HEADERS, metric_rows
+from acl.output import line, table
 
 
 def outcome_document(outcome: Any, status: int) -> dict[str, Any]:
@@ -30,18 +31,10 @@ def print_outcome(outcome: Any) -> None:
     result = outcome.result
     if result:
         counts = result.summary["counts"].items()
-        line("tasks: " + ", ".join(f"{name} {value}" for name, value in counts if value))
+        told = ", ".join(f"{name} {value}" for name, value in counts if value)
+        line(f"tasks: {told or 'none'}")
         if result.metrics:
-            table(
-                ("METRIC", "VALUE", "OF"),
-                [
-                    (name, number(value), _denominator(result.metrics, name))
-                    for name, value in result.metrics.metrics.items()
-                ],
-            )
+            metrics = result.metrics
+            table(HEADERS, metric_rows(metrics.metrics, metrics.details, metrics.extra))
     if outcome.run_id is not None:
         line(f"ledger: {outcome.paths.get('ledger')}")
-
-
-def _denominator(metrics: Any, name: str) -> object:
-    return (metrics.details.get(name) or {}).get("denominator")

@@ -1,6 +1,7 @@
 """How commands speak: documents and tables on stdout, messages and progress on stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
@@ -12,21 +13,71 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document (or JSON l
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run directory or a ledger file.")]
 
 
+class _Reader:
+    """Who reads our stdout; once they went away, what is written is dropped.
+
+    The command goes on: what it found out, and so its exit status, does not depend on who reads.
+    """
+
+    gone = False
+
+    def write(self, text: str) -> None:
+        if self.gone or sys.stdout is None:
+            return
+        try:
+            sys.stdout.write(text)
+        except BrokenPipeError:
+            self.leave()
+
+    def leave(self) -> None:
+        self.gone = True
+        # What is buffered would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+_reader = _Reader()
+
+
+def flush() -> None:
+    """Hand everything written to the reader."""
+    if sys.stdout is not None and not _reader.gone:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _reader.leave()
+
+
+def unread() -> bool:
+    """True once nobody reads any more, so that an endless list can end."""
+    return _reader.gone
+
+
 def document(value: Any) -> None:
     """Print one JSON document on one line."""
     # Lone surrogates that came from a model must not break the output: escape them.
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    _reader.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
 
 
 def line(text: str = "") -> None:
     """Print one line of text on stdout; control characters of data are shown escaped."""
-    sys.stdout.write(printable(text) + "\n")
+    _reader.write(printable(text) + "\n")
+
+
+def raw(data: bytes) -> None:
+    """Hand bytes to stdout as they are."""
+    flush()
+    if sys.stdout is not None and not _reader.gone:
+        try:
+            sys.stdout.buffer.write(data)
+        except BrokenPipeError:
+            _reader.leave()
 
 
 def message(text: str) -> None:
     """Say something on stderr, out of the way of the data."""
-    sys.stderr.write(printable(text) + "\n")
+    if sys.stderr is not None:
+        sys.stderr.write(printable(text) + "\n")
 
 
 def printable(text: str) -> str:
@@ -40,7 +91,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     widths = [max(len(row[i]) for row in [list(headers), *cells]) for i in range(len(headers))]
     for row in [list(headers), *cells]:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+        _reader.write("  ".join(padded).rstrip() + "\n")
 
 
 def number(value: float | None) -> str:
@@ -52,4 +103,4 @@ def number(value: float | None) -> str:
 
 def on_terminal() -> bool:
     """True if progress may be drawn: stderr is a terminal."""
-    return sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty()

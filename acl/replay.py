@@ -3,11 +3,11 @@
 With `--evaluate` the verdicts as well, by the benchmark's own evaluator.
 """
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
+from acl.metric_rows import HEADERS, metric_rows
 from acl.output import Json, Run, document, line, number, table
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -37,11 +37,12 @@ def replay(
     json: Json = False,
 ) -> int:
     """Recompute the metrics; exit 1 if they differ from the recorded ones, naming each."""
+    from acl.verdict import benchmark_of
     from ledger import LedgerView
     from runtime.replay import replay as replay_metrics
 
     with LedgerView.open(run) as view:
-        benchmark = _benchmark_of(view, required=evaluate)
+        benchmark = benchmark_of(view, required=evaluate)
         found = replay_metrics(
             view,
             at=at,
@@ -77,28 +78,16 @@ def _together(*equal: bool | None) -> bool | None:
     return all(compared) if compared else None
 
 
-def _benchmark_of(view: Any, *, required: bool) -> Any:
-    """The run's benchmark plug-in, if it is installed: it may add metrics of its own."""
-    from ledger.errors import UsageError
-    from ledger.events import RunCreated
-    from runtime.plugins import Plugins
-
-    first = view.event(0).event if view.size else None
-    if not isinstance(first, RunCreated):
-        return None
-    try:
-        return Plugins().benchmark(first.request["benchmark"]["id"])
-    except UsageError:
-        if required:
-            raise
-        return None
-
-
 def _print(found: Any) -> None:
     metrics = found.metrics
-    table(("METRIC", "VALUE", "RECORDED", "OF", "LEFT OUT", "RULES"), _rows(found))
-    for name, reason in (metrics.extra.get("unavailable") or {}).items():
-        line(f"{name}: no value, {reason}")
+    recorded = found.recorded.metrics if found.recorded else {}
+    table(
+        (*HEADERS, "RECORDED"),
+        [
+            (*row, number(recorded[row[0]]) if row[0] in recorded else "")
+            for row in metric_rows(metrics.metrics, metrics.details, metrics.extra)
+        ],
+    )
     counts = metrics.counts.model_dump()
     line("tasks: " + ", ".join(f"{name} {value}" for name, value in counts.items()))
     for difference in found.differences:
@@ -109,17 +98,6 @@ def _print(found: Any) -> None:
     for name, reason in found.not_compared.items():
         line(f"not compared: {name}: {reason}")
     line(_sentence(found))
-
-
-def _rows(found: Any) -> Iterator[tuple[object, ...]]:
-    recorded = found.recorded.metrics if found.recorded else {}
-    for name, value in found.metrics.metrics.items():
-        detail = found.metrics.details.get(name) or {}
-        left_out = ", ".join(f"{n} {why}" for why, n in (detail.get("excluded") or {}).items())
-        of = detail.get("denominator")
-        rules = " ".join(str(detail[key]) for key in ("estimator", "policy") if detail.get(key))
-        known = number(recorded[name]) if name in recorded else ""
-        yield name, number(value), known, "" if of is None else of, left_out, rules
 
 
 def _sentence(found: Any) -> str:

@@ -34,8 +34,8 @@ FLAGS = {
 def read_requested(file: Path | None, flags: Mapping[str, Any]) -> RunRequest | Suite:
     """The request or suite of `file` (YAML or JSON; none: empty), `flags` that are not None on top.
 
-    `benchmark_param` and `harness_param` of `flags` are lists of NAME=VALUE, VALUE being YAML. In a
-    suite flags are for every request, but `concurrency` is for all together, and `run_id` is
+    `benchmark_param`, `harness_param` and `model_param` are lists of NAME=VALUE, VALUE in YAML.
+    In a suite flags are for every request, but `concurrency` is for all together, and `run_id` is
     refused. Raises UsageError that names the file and field of whatever is wrong.
     """
     data = _read(file) if file else {}
@@ -54,14 +54,38 @@ def read_requested(file: Path | None, flags: Mapping[str, Any]) -> RunRequest | 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        data = yaml.load(file.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506 - safe
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is neither YAML nor JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text") from error
+    except RecursionError as error:
+        raise UsageError(f"{file} is nested too deeply") from error
+    except yaml.YAMLError as error:
+        # Only where it is and what is wrong: the line itself may hold a key.
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        raise UsageError(f"{file}{where} is neither YAML nor JSON: {problem}") from error
     if not isinstance(data, dict):
-        raise UsageError(f"{file} does not hold a request", hint="see examples/request.yaml")
+        raise UsageError(f"{file} does not hold a request", hint="it is a mapping with `benchmark`")
     return data
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice, where YAML would silently take the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """The mapping of `node`."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
 
 
 def _override_suite(data: dict[str, Any], flags: Mapping[str, Any], file: Path | None) -> None:
@@ -84,7 +108,7 @@ def _override(data: dict[str, Any], flags: Mapping[str, Any], file: Path | None)
     for flag, where in FLAGS.items():
         if flags.get(flag) is not None:
             _put(data, where, flags[flag])
-    for part in ("benchmark", "harness"):
+    for part in ("benchmark", "harness", "model"):
         for assignment in flags.get(f"{part}_param") or ():
             name, value = _assignment(assignment)
             _put(data, (part, "params", name), value)
@@ -110,11 +134,13 @@ def _assignment(text: str) -> tuple[str, Any]:
 
 
 def _first(error: ValidationError, file: Path | None) -> str:
-    """One line for the first fault: where it is and what is wrong with it."""
-    fault = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in fault["loc"])
-    more = error.error_count() - 1
-    return f"{file or 'request'}: {where}: {fault['msg']}" + (f" (+{more} more)" if more else "")
+    """One line of the faults: where each is and what is wrong with it; values are not told."""
+    faults = []
+    for fault in error.errors(include_url=False, include_input=False):
+        where = ".".join(str(part) for part in fault["loc"])
+        words = "unknown field" if fault["type"] == "extra_forbidden" else fault["msg"]
+        faults.append(f"{where}: {words}")
+    return f"{file or 'request'}: " + "; ".join(dict.fromkeys(faults))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def run(
     harness: Annotated[str | None, typer.Option(metavar="ID")] = None,
     harness_param: Annotated[Many, typer.Option(metavar="NAME=VALUE")] = None,
     model: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    model_param: Annotated[Many, typer.Option(metavar="NAME=VALUE")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint.")
     ] = None,

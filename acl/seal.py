@@ -10,8 +10,17 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def seal(run: Run, json: Json = False) -> None:
     """Seal a ledger: nothing but erasures and annotations can follow. Its run stays interrupted."""
+    from ledger import LedgerView
     from ledger.store import Ledger
 
+    with LedgerView.open(run) as view:
+        if view.sealed:
+            size, root = view.size, view.root().hex()
+            if json:
+                document({"size": size, "root": root, "already": True})
+            else:
+                line(f"sealed already: {size} events, root {root}")
+            return
     with Ledger.open(run) as ledger:
         checkpoint = ledger.seal()
     if json:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acl.metric_rows import HEADERS, metric_rows
 from acl.output import DASH, Json, Run, document, line, number, table
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -14,6 +15,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def show(
     run: Run,
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task id.")] = None,
+    tasks: Annotated[bool, typer.Option("--tasks", help="List the tasks and verdicts.")] = False,
+    artifact: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Print an artifact of the task.")
+    ] = None,
     lineage: Annotated[
         bool, typer.Option("--lineage", help="The runs that its reused tasks come from.")
     ] = False,
@@ -31,7 +36,11 @@ def show(
     with LedgerView.open(run) as view:
         state = fold(view.events())
         live = view.writer() is not None and state.finished is None
-        if task is None:
+        if tasks:
+            _show_tasks(state, json=json)
+        elif artifact is not None:
+            _show_artifact(view, state, task, artifact)
+        elif task is None:
             _show_run(state, "running" if live else state.status, json=json)
         else:
             _show_task(view, state, task, json=json)
@@ -81,14 +90,7 @@ def _show_run(state: Any, status: str, *, json: bool) -> None:
     line(f"{'sealed:':<13}{f'at {state.sealed_size} events' if state.sealed_size else 'no'}")
     if metrics:
         line()
-        rows = ((name, number(value)) for name, value in metrics.metrics.items())
-        table(("METRIC", "VALUE", "OF", "LEFT OUT"), (_explained(metrics, *row) for row in rows))
-
-
-def _explained(metrics: Any, name: str, value: str) -> tuple[object, ...]:
-    detail = metrics.details.get(name) or {}
-    excluded = ", ".join(f"{n} {reason}" for reason, n in (detail.get("excluded") or {}).items())
-    return name, value, detail.get("denominator", ""), excluded
+        table(HEADERS, metric_rows(metrics.metrics, metrics.details, metrics.extra))
 
 
 def _spend(spend: Any) -> str:
@@ -99,15 +101,65 @@ def _spend(spend: Any) -> str:
     )
 
 
-def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
-    from exporters.details import build_detail_record
+def _show_tasks(state: Any, *, json: bool) -> None:
+    rows = [
+        {
+            "task_id": task.id,
+            "category": task.category,
+            "stage": task.stage,
+            "correct": task.correct,
+            "score": task.score,
+            "attempts": len(task.attempts),
+            "retries": task.retry_count,
+            "reused_from": task.origin.run_id if task.origin else None,
+        }
+        for task in state.tasks.values()
+    ]
+    if json:
+        from acl.plain import plain
+
+        for row in rows:
+            document(plain(row))
+    elif rows:
+        table([name.upper() for name in rows[0]], [list(row.values()) for row in rows])
+
+
+def _show_artifact(view: Any, state: Any, task_id: str | None, path: str) -> None:
+    from acl.output import raw
+    from ledger.canonical import Binary
+    from ledger.errors import RunNotFound, UsageError
+
+    if task_id is None:
+        raise UsageError("an artifact belongs to a task", hint="acl show RUN TASK --artifact PATH")
+    known: list[str] = []
+    for _, attempt in sorted(_task(state, task_id).attempts.items(), reverse=True):
+        event = view.event(attempt.artifacts).event if attempt.artifacts is not None else None
+        contents = view.resolve(event.contents) if event is not None else None
+        if contents and path in contents:
+            content = contents[path]
+            raw(content.data if isinstance(content, Binary) else content.encode())
+            return
+        known += list(contents or ())
+    raise RunNotFound(
+        f"no artifact {path!r} of task {task_id!r}", hint=f"known: {', '.join(known) or 'none'}"
+    )
+
+
+def _task(state: Any, task_id: str) -> Any:
     from ledger.errors import RunNotFound
 
     if task_id not in state.tasks:
         raise RunNotFound(
-            f"no task {task_id!r} in run {state.run_id}", hint="`acl show RUN` tells its tasks"
+            f"no task {task_id!r} in run {state.run_id}",
+            hint="`acl show RUN --tasks` lists the tasks",
         )
-    task = state.tasks[task_id]
+    return state.tasks[task_id]
+
+
+def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
+    from exporters.details import build_detail_record
+
+    task = _task(state, task_id)
     if json:
         from acl.plain import plain
 

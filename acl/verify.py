@@ -45,8 +45,10 @@ def verify(
 
 def _print(verdict: dict[str, Any]) -> None:
     broken = [f for f in verdict["findings"] if f["severity"] == "broken"]
-    if broken:
+    if not verdict["intact"]:
         line(f"BROKEN: {_count(broken, 'finding')}; do not trust this ledger")
+    elif broken:
+        line(f"the ledger is intact, but not what was claimed: {_count(broken, 'finding')}")
     else:
         line(f"OK: {verdict['size']} events, root {verdict['root']}")
     for finding in verdict["findings"]:
