@@ -49,6 +49,7 @@ from ledger.events.book import (
     RegistrySealed,
 )
 from ledger.events.run import (
+    Differing,
     InterruptRequested,
     MetricsComputed,
     OriginalRecorded,
@@ -167,6 +168,7 @@ __all__ = [
     "CallLost",
     "CallStarted",
     "Claim",
+    "Differing",
     "ErrorInfo",
     "EvaluationFinished",
     "Evaluator",

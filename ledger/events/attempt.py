@@ -104,7 +104,8 @@ class Artifact(Part):
 class ArtifactsCollected(AttemptEvent):
     """Files taken from the environment before it was released, within the limits of the plan.
 
-    `contents` maps each path to its text, or to Binary where it is not UTF-8.
+    `contents` maps each path to its text, or to Binary where it is not UTF-8. `source_seq` is given
+    for a reused attempt: the event of its source that holds these files, which are told anew.
     """
 
     type: Literal["artifacts.collected"] = "artifacts.collected"
@@ -113,6 +114,7 @@ class ArtifactsCollected(AttemptEvent):
     artifacts: Annotated[tuple[Artifact, ...], LISTED]
     contents: Value = None
     truncated: bool = False
+    source_seq: Count | None = None
 
 
 class Evaluator(Part):

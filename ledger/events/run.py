@@ -77,8 +77,20 @@ class RunImported(Event):
     keeps_originals: bool = False
 
 
+class Differing(Part):
+    """Something that the source of a reuse was run with otherwise; absent stands for nothing."""
+
+    path: Text
+    before: Any = None
+    now: Any = None
+
+
 class ReuseFrozen(Event):
-    """Which source this run reuses, decided before any output was reserved."""
+    """Which source this run reuses, decided before any output was reserved.
+
+    `differences` name, by its path, whatever the source was asked for otherwise: version of the
+    benchmark, parameters, k and the like. `running` is true where it was still being written.
+    """
 
     type: Literal["reuse.frozen"] = "reuse.frozen"
     code: ClassVar[int] = 3
@@ -90,6 +102,8 @@ class ReuseFrozen(Event):
     size: Count | None = None
     root: str | None = None
     run_info_sha256: str | None = None
+    running: bool | None = None
+    differences: Annotated[tuple[Differing, ...], LISTED] = ()
 
 
 class RunStarted(Event):

@@ -8,10 +8,12 @@ from ledger.events.base import LISTED, Claim, Count, TaskEvent, Text, Value
 class TaskReused(TaskEvent):
     """The copies that follow are this task's events in another ledger.
 
-    `sequence` are their sequence numbers there; `leaves` is the SHA-256 of the blob that holds
-    the source's leaf hashes (32 bytes each) up to `size`, with `root` their tree's root.
-    `chained` says that the source's own copies were copies; `lineage` is then the source's
-    `task.reused` body. `checkpoint` is the last checkpoint that the source holds.
+    `sequence` are their sequence numbers there; `leaves` is Binary of the source's leaf hashes (32
+    bytes each) up to `size`, with `root` their tree's root, and zeros up to whole pieces: so it is
+    one blob, whoever names it. `chained` says that the source's own copies were copies; `lineage`
+    is then the source's `task.reused` body. `checkpoint` is the last checkpoint that the source
+    holds. `source_checksum` is given where the task's input had another checksum there, `claim`
+    where the source was read from exported files: the ledger that they say they come from.
     """
 
     type: Literal["task.reused"] = "task.reused"
@@ -27,6 +29,8 @@ class TaskReused(TaskEvent):
     checkpoint: Text | None = None
     chained: bool = False
     lineage: Value = None
+    source_checksum: Text | None = None
+    claim: Claim | None = None
 
 
 class TaskStarted(TaskEvent):

@@ -1,17 +1,28 @@
-"""Events copied from another ledger, compared with the leaves that they had there."""
+"""Events copied from another ledger, compared with the leaves that they had there.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+A reuse names the ledger that was read and, where that had the events from another one, that one
+too, and so on: every copy is looked for in all of them. With the sources gone, what a signature
+covers is proven all the same; the rest is told as the claim that it is.
+"""
 
-from ledger import canonical, note, sidefile, tlog
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ledger import note
 from ledger.codec import Header
-from ledger.errors import ProofInvalid
-from ledger.events import AnyEvent, AttemptReused, AttemptStarted, TaskReused, TaskStarted
+from ledger.events import (
+    AnyEvent,
+    ArtifactsCollected,
+    AttemptReused,
+    AttemptStarted,
+    Claim,
+    TaskReused,
+    TaskStarted,
+)
+from ledger.verify.ancestors import Ancestor, Family, Resolve
 from ledger.verify.finding import Finding, broken, remark, unproven
 
 _Key = tuple[str | None, int | None]
-_NO_LEAVES: Final = b""
 
 
 @dataclass(slots=True)
@@ -20,121 +31,107 @@ class _Reuse:
 
     event: TaskReused | AttemptReused
     seq: int
-    leaves: bytes
+    ancestors: list[Ancestor]
     done: int = 0
+
+    @property
+    def missing(self) -> int:
+        """How many copies are still to come."""
+        return len(self.event.sequence) - self.done
 
 
 class Origins:
     """Follows copies through a ledger; `resolve` gives a value whole, or None."""
 
-    def __init__(
-        self, resolve: Callable[[object], object], verifiers: Sequence[note.Verifier]
-    ) -> None:
-        self._resolve = resolve
+    def __init__(self, resolve: Resolve, verifiers: Sequence[note.Verifier]) -> None:
+        self._family = Family(resolve)
         self._verifiers = verifiers
         self._open: dict[_Key, _Reuse] = {}
-        self._cached: tuple[object, bytes] = (None, _NO_LEAVES)
+        # Attempts that came alone to a ledger from which their whole task was copied.
+        self._inner: dict[_Key, _Reuse] = {}
 
     def take(self, header: Header, event: AnyEvent) -> Iterator[Finding]:
         """Look at the next event."""
         if header.copied:
             yield from self._compare(header)
-        elif isinstance(event, TaskReused | AttemptReused):
-            key = (event.task, event.attempt if isinstance(event, AttemptReused) else None)
-            leaves = self._leaves(event)
-            self._open[key] = _Reuse(event, header.seq, leaves)
-            yield from self._judge(event, header.seq, leaves)
-        elif isinstance(event, TaskStarted | AttemptStarted) and event.claim is not None:
-            source = f"ledger {event.claim.ledger_id[:16]}… (run {event.claim.run_id!r})"
-            why = f"that this ran in {source} is a claim of what was imported"
-            yield unproven("origin_claim", why, header.seq, event.task)
+        match event:
+            case TaskReused() | AttemptReused():
+                yield from self._begin(header, event)
+            case TaskStarted(claim=Claim() as claim) | AttemptStarted(claim=Claim() as claim):
+                yield _claimed(claim, header)
+            case ArtifactsCollected(source_seq=int() as seq):
+                why = (
+                    f"that the files of attempt {header.attempt} are those of event {seq} of its"
+                    " source is a claim: they are told anew"
+                )
+                yield unproven("files_claim", why, header.seq, header.task)
+            case _:
+                pass
 
-    def _leaves(self, event: TaskReused | AttemptReused) -> bytes:
-        # All reuses of one materialisation name one blob.
-        if self._cached[0] != event.leaves:
-            whole = self._resolve(event.leaves)
-            data = whole.data if isinstance(whole, canonical.Binary) else _NO_LEAVES
-            self._cached = event.leaves, data
-        return self._cached[1]
+    def _begin(self, header: Header, event: TaskReused | AttemptReused) -> Iterator[Finding]:
+        key = (event.task, event.attempt)
+        reuse = _Reuse(event, header.seq, self._family.ancestors(event))
+        (self._inner if header.copied else self._open)[key] = reuse
+        yield from self._judge(reuse)
+        if isinstance(event, TaskReused) and event.claim is not None:
+            yield _claimed(event.claim, header)
 
-    def _judge(
-        self, event: TaskReused | AttemptReused, seq: int, leaves: bytes
-    ) -> Iterator[Finding]:
-        source = f"ledger {event.source_ledger_id[:16]}… (run {event.source_run_id!r})"
-        if len(leaves) != tlog.HASH_BYTES * event.size:
-            yield broken("origin", f"event {seq} lacks the leaves of its source", seq, event.task)
-            return
-        if tlog.root_of(leaves).hex() != event.root:
-            why = f"event {seq}: the leaves of its source have another root than it names"
-            yield broken("origin", why, seq, event.task)
-            return
-        if event.checkpoint is None:
-            why = f"that this task ran in {source} is a claim: it held no checkpoint"
-            yield unproven("origin_claim", why, seq, event.task)
-            return
-        try:
-            claim = sidefile.parse(event.checkpoint.encode())
-            if tlog.root_of(leaves, claim.checkpoint.size) != claim.checkpoint.root:
-                raise ProofInvalid("it has another root than the source's leaves")
-            if not claim.is_of(bytes.fromhex(event.source_ledger_id)):
-                raise ProofInvalid("it is of another ledger")
-        except (ProofInvalid, ValueError) as error:
-            why = f"event {seq}: the checkpoint of its source does not hold: {error}"
-            yield broken("origin", why, seq, event.task)
-            return
-        yield self._judge_signer(event, seq, claim, source)
-
-    def _judge_signer(
-        self, event: TaskReused | AttemptReused, seq: int, claim: sidefile.Claim, source: str
-    ) -> Finding:
-        covered = all(number < claim.checkpoint.size for number in event.sequence)
-        signer = self._signer(claim.signed)
-        if signer is None or not covered:
-            why = "no given key signed it" if signer is None else "its checkpoint is older"
-            return unproven(
-                "origin_claim", f"that this task ran in {source} is a claim: {why}", seq, event.task
-            )
-        return remark("origin_signed", f"ran in {source}, signed by {signer}", seq, event.task)
-
-    def _signer(self, signed: note.SignedNote | None) -> str | None:
-        for line in () if signed is None else signed.signatures:
-            for verifier in self._verifiers:
-                if (line.name, line.key_id) == (verifier.name, verifier.key_id) and verifier.verify(
-                    signed.text if signed else b"", line.signature
-                ):
-                    return verifier.name
-        return None
+    def _judge(self, reuse: _Reuse) -> Iterator[Finding]:
+        """Say of each ancestor what is proven of it; an inconsistent one ends it."""
+        seq, task = reuse.seq, reuse.event.task
+        what = "this task" if reuse.event.attempt is None else f"attempt {reuse.event.attempt}"
+        for number, ancestor in enumerate(reuse.ancestors):
+            fault = ancestor.fault
+            if fault is None and len(ancestor.sequence) != len(reuse.event.sequence):
+                fault = "its lineage is of other events"
+            if fault is not None:
+                yield broken("origin", f"event {seq}: {fault}", seq, task)
+                return
+            is_last = number == len(reuse.ancestors) - 1
+            where = f"{'ran in' if is_last else 'was held by'} {ancestor.name}"
+            doubt = ancestor.doubt(self._verifiers)
+            if doubt is not None:
+                yield unproven(
+                    "origin_claim", f"that {what} {where} is a claim: {doubt}", seq, task
+                )
+            else:
+                signer = ancestor.signer(self._verifiers)
+                yield remark("origin_signed", f"{what} {where}, signed by {signer}", seq, task)
 
     def _compare(self, header: Header) -> Iterator[Finding]:
-        seq = header.seq
-        reuse = self._open.get((header.task, None)) or self._open.get((header.task, header.attempt))
-        if reuse is None or reuse.done >= len(reuse.event.sequence):
+        seq, attempt = header.seq, (header.task, header.attempt)
+        reuse = self._open.get((header.task, None)) or self._open.get(attempt)
+        if reuse is None or not reuse.missing:
             why = f"event {seq} is a copy that no reuse names"
             yield broken("copy_unnamed", why, seq, header.task)
             return
-        source_seq = reuse.event.sequence[reuse.done]
-        reuse.done += 1
-        try:
-            source_id = bytes.fromhex(reuse.event.source_ledger_id)
-        except ValueError:
-            source_id = b""
-        at = source_seq * tlog.HASH_BYTES
-        leaf = reuse.leaves[at : at + tlog.HASH_BYTES]
-        # There, it may have been a copy as well.
-        originals = (
-            replace(header, ledger_id=source_id, seq=source_seq, copied=copied)
-            for copied in (False, True)
-        )
-        if len(source_id) != len(header.ledger_id) or leaf not in (
-            tlog.leaf_hash(original.encode()) for original in originals
-        ):
-            why = f"event {seq} is not event {source_seq} of the ledger that it is said to be from"
-            yield broken("copy_altered", why, seq, header.task)
+        yield from _next_of(reuse, header)
+        inner = self._inner.get(attempt)
+        if inner is not None and inner.missing:
+            yield from _next_of(inner, header)
 
     def finish(self) -> Iterator[Finding]:
         """Tell of copies that were announced and did not come."""
-        for reuse in self._open.values():
-            missing = len(reuse.event.sequence) - reuse.done
-            if missing:
-                why = f"event {reuse.seq} names {missing} copies more than there are"
+        for reuse in (*self._open.values(), *self._inner.values()):
+            if reuse.missing:
+                why = f"event {reuse.seq} names {reuse.missing} copies more than there are"
                 yield broken("copies_missing", why, reuse.seq, reuse.event.task)
+
+
+def _next_of(reuse: _Reuse, header: Header) -> Iterator[Finding]:
+    """Look for the next copy of a reuse in each ledger that is said to have held it."""
+    position = reuse.done
+    reuse.done += 1
+    for ancestor in reuse.ancestors:
+        if not ancestor.held(position, header):
+            known = position < len(ancestor.sequence)
+            there = f"event {ancestor.sequence[position]}" if known else "an event"
+            why = f"event {header.seq} is not {there} of {ancestor.name}, as it is said to be"
+            yield broken("copy_altered", why, header.seq, header.task)
+            return
+
+
+def _claimed(claim: Claim, header: Header) -> Finding:
+    source = f"ledger {claim.ledger_id[:16]}… (run {claim.run_id!r})"
+    why = f"that this ran in {source} is a claim of what was imported"
+    return unproven("origin_claim", why, header.seq, header.task)
