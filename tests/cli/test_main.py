@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from acl.main import COMMANDS
-from tests.cli.conftest import Acl
+from tests.cli.conftest import Acl, flip_a_stored_byte
 
 
 def test_version_is_told(acl: Acl) -> None:
@@ -58,3 +58,45 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "Traceback" in done.stderr
+
+
+def test_the_exit_status_does_not_depend_on_who_reads(sealed: Path) -> None:
+    flip_a_stored_byte(sealed / "ledger.sqlite")
+    for reader in ("head -1", "true"):
+        done = subprocess.run(
+            ["bash", "-c", f"{sys.executable} -m acl verify {sealed} | {reader}; exit $PIPESTATUS"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 4
+        assert done.stderr == ""
+
+
+def test_a_closed_stdout_is_no_failure(sealed: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m acl show {sealed} >&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_with_json_an_error_is_a_document_too(acl: Acl, tmp_path: Path) -> None:
+    said = acl("verify", tmp_path / "nowhere", "--json")
+    assert said.document()["exit"] == said.status == 2
+    assert "nowhere" in said.document()["error"]
+
+
+def test_a_fault_of_ours_is_one_line_that_asks_for_a_report(
+    acl: Acl, sealed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("acl.ls._rows", broken)
+    said = acl("ls", sealed.parents[2])
+    assert said.status == 1
+    assert said.err.startswith("acl: ZeroDivisionError: oops; this is a fault of acl")
+    assert said.err.count("\n") == 1

@@ -1,9 +1,13 @@
 """show, ls, log, copy, seal, replay, export on small ledgers."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ledger import events as ev
+from ledger.canonical import Binary
 from ledger.store import Ledger
 from tests import events_of as say
 from tests.cli.conftest import Acl, flip_a_stored_byte, write_run
@@ -170,3 +174,50 @@ def test_an_interrupted_run_is_exported_as_such(acl: Acl, killed: Path, tmp_path
     said = acl("export", killed, tmp_path / "out", "--json")
     assert said.document()["status"] == "interrupted"
     assert '"status": "interrupted"' in (tmp_path / "out" / "run_info.json").read_text()
+
+
+def test_show_lists_the_tasks_with_their_verdicts(acl: Acl, sealed: Path) -> None:
+    rows = acl("show", sealed, "--tasks", "--json").lines()
+    assert [(row["task_id"], row["correct"]) for row in rows] == [
+        ("right", True),
+        ("wrong", False),
+        ("broken", None),
+    ]
+    assert "right" in acl("show", sealed, "--tasks").out
+
+
+def test_show_prints_an_artifact_as_it_was(acl: Acl, tmp_path: Path) -> None:
+    directory = tmp_path / "artifacts"
+    directory.mkdir()
+    with Ledger.create(directory) as ledger:
+        ledger.append(*say.opening("t"), ev.TaskStarted(task="t"))
+        start, result, *rest = say.attempt("t")
+        collected = ev.ArtifactsCollected(
+            task="t",
+            attempt=1,
+            artifacts=(ev.Artifact(path="a.txt", bytes=3), ev.Artifact(path="b.bin", bytes=2)),
+            contents={"a.txt": "abc", "b.bin": Binary(b"\xff\x00")},
+        )
+        ledger.append(start, result, collected, *rest)
+    acl("show", directory, "t", "--artifact", "nope")
+    done = subprocess.run(
+        [sys.executable, "-m", "acl", "show", str(directory), "t", "--artifact", "b.bin"],
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"\xff\x00"
+    said = acl("show", directory, "t", "--artifact", "nope")
+    assert said.status == 2
+    assert "a.txt, b.bin" in said.err
+    assert acl("show", directory, "--artifact", "a.txt").status == 2
+
+
+def test_sealing_again_says_that_it_is_sealed(acl: Acl, sealed: Path) -> None:
+    said = acl("seal", sealed)
+    assert said.status == 0
+    assert "sealed already" in said.out
+
+
+def test_a_list_that_would_be_empty_for_a_wrong_name_is_refused(acl: Acl, sealed: Path) -> None:
+    assert acl("log", sealed, "--task", "nope").status == 2
+    assert acl("log", sealed, "--since", 10_000).status == 2

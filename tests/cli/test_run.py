@@ -83,6 +83,8 @@ def test_a_request_file_and_flags_that_override_it(acl: Acl, tmp_path: Path) -> 
         ("benchmark: {id: acl-arith}\nharness: {id: nope}\n", "nope"),
         ("benchmark: {id: acl-arith}\nharness: {id: noop}\nenvironment: {id: nope}\n", "nope"),
         ("benchmark: 3\n", "benchmark"),
+        ("benchmark: {id: acl-arith}\nbenchmark: {id: acl-repair}\n", "stands twice"),
+        ("[" * 5000, "nested too deeply"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_leaves_nothing(
@@ -155,3 +157,18 @@ def test_a_signal_ends_the_run_with_its_status(tmp_path: Path, number: signal.Si
     document = json.loads(shown.stdout)
     assert document["status"] == "cancelled"
     assert document["sealed_size"] == document["size"]
+
+
+def test_a_faulty_line_of_a_request_is_named_and_not_shown(acl: Acl, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("benchmark: {id: x}\nmodel: {api_key: 'sk-abc12345' oops}\n")
+    said = acl("run", "-f", "r.yaml")
+    assert said.status == 2
+    assert "line 2" in said.err
+    assert "sk-abc12345" not in said.err + said.out
+
+
+def test_every_fault_of_a_request_is_named(acl: Acl, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("benchmark: {id: x}\nexecution: {k: 0}\nsurprise: 1\n")
+    said = acl("run", "-f", "r.yaml")
+    assert "execution.k" in said.err
+    assert "surprise: unknown field" in said.err

@@ -3,6 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from ledger import events as ev
+from ledger.store import Ledger
+from tests import events_of as say
 from tests.cli.conftest import Acl, flip_a_stored_byte
 
 
@@ -85,3 +88,58 @@ def test_what_is_no_ledger_is_refused_in_one_line(acl: Acl, tmp_path: Path, what
     assert said.status == 2
     assert said.err.count("\n") == 1
     assert "x.sqlite" in said.err
+
+
+def test_a_false_headline_number_is_found(acl: Acl, tmp_path: Path) -> None:
+    directory = tmp_path / "forged"
+    directory.mkdir()
+    with Ledger.create(directory) as ledger:
+        ledger.append(*say.opening("t"), *say.whole_task("t", say.attempt("t", correct=False)))
+        ledger.append(ev.SummaryStarted())
+        ledger.append(
+            ev.MetricsComputed(
+                metrics={"correct.accuracy": 0.99},
+                counts={"total": 1, "evaluated": 1, "error": 0, "missing": 0, "skipped": 0},
+                reducers=(
+                    ev.ReducerUse(
+                        metric="correct", name="accuracy", version=1, policy="count_as_zero"
+                    ),
+                ),
+                size=ledger.size,
+                root=ledger.root().hex(),
+                source="evaluation",
+            ),
+            ev.RunFinished(status="completed", exit_code=0),
+        )
+        ledger.seal()
+    said = acl("verify", directory, "--json")
+    assert said.status == 4
+    assert said.document()["intact"] is True
+    found = [f for f in said.document()["findings"] if f["code"] == "metrics_differ"]
+    assert any("0.99" in finding["message"] for finding in found)
+
+
+def test_recorded_metrics_that_are_right_are_proven(acl: Acl) -> None:
+    run = ("run", "--benchmark", "acl-arith", "--harness", "oracle", "--limit", "2", "--json")
+    verdict = acl("verify", acl(*run).document()["path"], "--json").document()
+    assert any("recorded metrics" in sentence for sentence in verdict["proven"])
+
+
+def test_of_an_edited_tree_it_is_said_that_the_ledger_is_intact(
+    acl: Acl, sealed: Path, tmp_path: Path
+) -> None:
+    acl("export", sealed, tmp_path / "out")
+    (tmp_path / "out" / "summary.md").write_text("# all right\n")
+    said = acl("verify", sealed, "--tree", tmp_path / "out")
+    assert said.status == 4
+    assert said.out.startswith("the ledger is intact")
+    assert "Proven:" in said.out
+    assert "is what these events give" not in said.out
+
+
+def test_a_file_that_is_no_checkpoint_is_wrong_use(acl: Acl, sealed: Path, tmp_path: Path) -> None:
+    (tmp_path / "garbage").write_text("hello\n")
+    for name in ("garbage", "missing"):
+        said = acl("verify", sealed, "--checkpoint", tmp_path / name)
+        assert said.status == 2
+        assert name in said.err
