@@ -60,22 +60,29 @@ def stored_attempt(
         return None
     files = _event(blobs, attempt.artifacts, ArtifactsCollected)
     plan = _event(blobs, attempt.plan, PlanResolved)
-    whole: dict[str, Any] = {name: blobs.resolve(getattr(result, name)) for name in _OF_RESULT}
-    category = state.tasks[task_id].category
     limit = None if plan is None else plan.timeouts.get("evaluation")
     return StoredAttempt(
-        result=RunResult(
-            task_id,
-            category=category,
-            metrics=dict(result.metrics),
-            meta=_object(blobs.resolve(result.meta)),
-            extra=_object(blobs.resolve(result.extra)),
-            **whole,
-        ),
+        result=stored_result(blobs, result, state.tasks[task_id].category),
         verdict=verdict.model_copy(update={"tests_status": blobs.resolve(verdict.tests_status)}),
         context=_context(state, attempt, plan, StoredFiles(blobs, files)),
         time_limit=limit,
         replaced=any(event is not None and event.redactions for event in (result, files)),
+    )
+
+
+def stored_result(blobs: Blobs, result: ResultRecorded, category: str | None) -> RunResult:
+    """The result of an event as the harness gave it, large values put back in.
+
+    Raises RunNotFound where a piece of one is gone.
+    """
+    whole: dict[str, Any] = {name: blobs.resolve(getattr(result, name)) for name in _OF_RESULT}
+    return RunResult(
+        result.task,
+        category=category,
+        metrics=dict(result.metrics),
+        meta=_object(blobs.resolve(result.meta)),
+        extra=_object(blobs.resolve(result.extra)),
+        **whole,
     )
 
 

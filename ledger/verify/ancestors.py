@@ -99,7 +99,7 @@ class Family:
         self._kept: list[tuple[object, Leaves]] = []
 
     def ancestors(self, event: TaskReused | AttemptReused) -> list[Ancestor]:
-        """The sources of a reuse: the one that was read, then the one that had it before, and so on."""
+        """The sources of a reuse: the one that was read, the one that had it before, and so on."""
         return list(self._follow(dict(event)))
 
     def _follow(self, told: object) -> Iterator[Ancestor]:
