@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: all demo demo-model test check format crash bench wheel wheel-check clean
+.PHONY: all demo demo-model test check format wheel wheel-check clean
 
 all: $(STAMP)
 

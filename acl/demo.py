@@ -1,6 +1,5 @@
 """`acl demo`: the whole story in a minute, offline, with the commands that a user would type."""
 
-import json
 import shlex
 import signal
 import sqlite3
@@ -8,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from acl.output import line
+from acl.output import Json, document, line, message
 from ledger.errors import AclError, UsageError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -35,17 +35,20 @@ def demo(
         Path | None,
         typer.Option("--dir", metavar="DIR", help="A new directory (default: a temporary one)."),
     ] = None,
+    json: Json = False,
 ) -> None:
     """Run a benchmark, kill a run and reuse it, import, verify, replay, export, tamper."""
     root = _new_directory(directory)
-    stage = _Stage(root)
-    line(f"Everything below happens in {root}")
+    stage = _Stage(root, message if json else line)
+    stage.say(f"Everything below happens in {root}")
     _three_agents(stage)
     _kill_and_reuse(stage)
     _import(stage)
     _check(stage)
     _tamper(stage)
     _where_to_look(stage)
+    if json:
+        document({"path": str(root), "run": _place("large"), "export": "published"})
 
 
 def _new_directory(directory: Path | None) -> Path:
@@ -61,17 +64,18 @@ def _new_directory(directory: Path | None) -> Path:
 class _Stage:
     """The directory of the demo, and how it runs and shows commands."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, say: Callable[[str], None]) -> None:
         self.root = root
+        self.say = say
         self.step = 0
 
     def title(self, text: str) -> None:
         self.step += 1
-        line()
-        line(f"{self.step}. {text}")
+        self.say("")
+        self.say(f"{self.step}. {text}")
 
     def command(self, *arguments: str) -> list[str]:
-        line(f"   $ acl {shlex.join(arguments)}")
+        self.say(f"   $ acl {shlex.join(arguments)}")
         sys.stdout.flush()
         return [sys.executable, "-m", "acl", *arguments]
 
@@ -82,24 +86,13 @@ class _Stage:
         )
         lines = [text for text in done.stdout.splitlines() if text.strip()]
         for text in _excerpt(lines, show):
-            line(f"     {text}")
+            self.say(f"     {text}")
         if done.returncode != status:
-            line(done.stderr)
+            self.say(done.stderr)
             raise DemoFailed(f"`acl {arguments[0]}` exited {done.returncode}, not {status}")
         if status:
-            line(f"     (exit status {done.returncode})")
+            self.say(f"     (exit status {done.returncode})")
         return done.stdout
-
-    def json(self, *arguments: str) -> Any:
-        """Ask quietly for a JSON document."""
-        done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-m", "acl", *arguments, "--json"],
-            cwd=self.root,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return json.loads(done.stdout)
 
 
 def _excerpt(lines: list[str], most: int) -> list[str]:
@@ -143,7 +136,7 @@ def _kill_and_reuse(stage: _Stage) -> None:
     _wait_for_tasks(stage.root / _place("killed"), process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    line("     kill -9")
+    stage.say("     kill -9")
     stage.acl("ls", show=9)
     stage.title("A new run reuses what it had finished and runs the rest")
     stage.acl(*_run("search", "large", *large, "--reuse-run-id", "killed"), show=6)
@@ -184,7 +177,7 @@ def _tamper(stage: _Stage) -> None:
     stage.title("One byte is changed in a copy of the ledger")
     stage.acl("copy", _place("large"), "tampered.sqlite", show=1)
     position = _flip_one_byte(stage.root / "tampered.sqlite")
-    line(f"     (byte {position} of tampered.sqlite is now another)")
+    stage.say(f"     (byte {position} of tampered.sqlite is now another)")
     stage.acl("verify", "tampered.sqlite", status=4, show=5)
 
 
@@ -209,10 +202,10 @@ def _flip_one_byte(path: Path) -> int:
 
 
 def _where_to_look(stage: _Stage) -> None:
-    line()
-    line("Where to look next:")
-    line(f"   {stage.root}/{_place('large')}/ledger.sqlite   the one file that counts")
-    line(f"   {stage.root}/{_place('large')}/summary.md      the report, computed from it")
-    line(f"   {stage.root}/published/                        the same files, anywhere")
+    stage.say("")
+    stage.say("Where to look next:")
+    stage.say(f"   {stage.root}/{_place('large')}/ledger.sqlite   the one file that counts")
+    stage.say(f"   {stage.root}/{_place('large')}/summary.md      the report, computed from it")
+    stage.say(f"   {stage.root}/published/                        the same files, anywhere")
     for command in ("show", "log", "verify"):
-        line(f"   acl {command} {stage.root}/{_place('large')}")
+        stage.say(f"   acl {command} {stage.root}/{_place('large')}")
