@@ -17,6 +17,7 @@ from ledger.events.base import (
     Text,
     Value,
 )
+from ledger.events.task import Takeover
 
 AttemptStatus = Literal[
     "completed", "run_error", "eval_error", "run_error_or_eval_error", "skipped", "cancelled"
@@ -198,22 +199,11 @@ class AttemptFinished(AttemptEvent):
     resolved_plan_hash: str | None = None
 
 
-class AttemptReused(AttemptEvent):
+class AttemptReused(Takeover, AttemptEvent):
     """An attempt that ran elsewhere and has no verdict: its events up to the result follow."""
 
     type: Literal["attempt.reused"] = "attempt.reused"
     code: ClassVar[int] = 41
-
-    source_run_id: Text
-    source_path: Text | None = None
-    source_ledger_id: str
-    size: Count
-    root: str
-    leaves: Value
-    sequence: Annotated[tuple[Count, ...], LISTED]
-    checkpoint: Text | None = None
-    chained: bool = False
-    lineage: Value = None
 
 
 class CallStarted(AttemptEvent):

@@ -5,19 +5,15 @@ from typing import Annotated, ClassVar, Literal
 from ledger.events.base import LISTED, Claim, Count, TaskEvent, Text, Value
 
 
-class TaskReused(TaskEvent):
-    """The copies that follow are this task's events in another ledger.
+class Takeover(TaskEvent):
+    """What follows was copied from another ledger, which is told here as far as it was seen.
 
-    `sequence` are their sequence numbers there; `leaves` is Binary of the source's leaf hashes (32
-    bytes each) up to `size`, with `root` their tree's root, and zeros up to whole pieces: so it is
-    one blob, whoever names it. `chained` says that the source's own copies were copies; `lineage`
-    is then the source's `task.reused` body. `checkpoint` is the last checkpoint that the source
-    holds. `source_checksum` is given where the task's input had another checksum there, `claim`
-    where the source was read from exported files: the ledger that they say they come from.
+    `sequence` are the copies' sequence numbers there; `leaves` is Binary of the source's leaf
+    hashes (32 bytes each) up to `size`, with `root` their tree's root, and zeros up to whole
+    pieces: so it is one blob, whoever names it. `chained` says that the source's own copies were
+    copies; `lineage` is then the source's body of this kind. `checkpoint` is the last checkpoint
+    that the source holds.
     """
-
-    type: Literal["task.reused"] = "task.reused"
-    code: ClassVar[int] = 16
 
     source_run_id: Text
     source_path: Text | None = None
@@ -29,6 +25,18 @@ class TaskReused(TaskEvent):
     checkpoint: Text | None = None
     chained: bool = False
     lineage: Value = None
+
+
+class TaskReused(Takeover):
+    """The copies that follow are this task's events in another ledger.
+
+    `source_checksum` is given where the task's input had another checksum there, `claim` where
+    the source was read from exported files: the ledger that they say they come from.
+    """
+
+    type: Literal["task.reused"] = "task.reused"
+    code: ClassVar[int] = 16
+
     source_checksum: Text | None = None
     claim: Claim | None = None
 
