@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from ledger import events as ev
 from ledger.errors import NotStored, ValueRefused
 from runtime.collecting import Collection, collect
+from runtime.containment import named
 from runtime.contracts import Task
 from runtime.harvest import attempt_status, discarded, expected, refused_error, result_event
 from runtime.judging import analyze, judge
@@ -136,12 +137,12 @@ class Attempt:
                 await collect(session, paths, limits, self._work.recorder.redactor, found)
 
         try:
-            await stage(take(), timeout=tried.limits.artifacts, grace=self._work.grace)
+            await stage(take, timeout=tried.limits.artifacts, grace=self._work.grace)
         except StageTimeout as error:
             found.truncated = True
             self.trail.issue("artifacts_timeout", str(error))
         except Exception as error:  # noqa: BLE001 - plug-ins may raise anything
-            self.trail.issue("artifacts_failed", f"{type(error).__name__}: {error}")
+            self.trail.issue("artifacts_failed", named(error))
         if found.truncated:
             self.trail.issue("artifacts_truncated", "not all artifacts were kept")
         event = found.event(self.trail.task.task_id, self.trail.attempt)

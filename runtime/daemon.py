@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
-from runtime.contracts import StageError
+from runtime.containment import contained
 from runtime.interrupt import StopSignal
 
 P = ParamSpec("P")
@@ -21,6 +21,7 @@ class Stopped(Exception):
 async def in_daemon(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return what `call` returns, in a thread that does not keep the program from ending.
 
+    What it raises that is no Exception is raised as a StageError.
     Like `asyncio.to_thread`, the threads of which are waited for at the end of the event loop.
     """
     outcome: Future[T] = Future()
@@ -30,12 +31,12 @@ async def in_daemon(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         if not outcome.set_running_or_notify_cancel():
             return
         try:
-            outcome.set_result(context.run(call, *args, **kwargs))
-        except SystemExit as error:
-            # Raised in the event loop it would end the whole program.
-            outcome.set_exception(StageError("SystemExit", f"a plug-in asked to exit: {error}"))
-        except BaseException as error:  # noqa: BLE001 - the edge of the thread: its caller is told
+            with contained():
+                found = context.run(call, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: its caller is told
             outcome.set_exception(error)
+        else:
+            outcome.set_result(found)
 
     threading.Thread(target=work, name="acl-daemon", daemon=True).start()
     return await asyncio.wrap_future(outcome)

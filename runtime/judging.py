@@ -1,9 +1,11 @@
 """The verdict on a recorded result, and the analyzers' look at it."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ledger import events as ev
+from runtime.containment import contained
 from runtime.contracts import Analysis, BaseAnalyzer
 from runtime.harvest import (
     Sieve,
@@ -25,7 +27,7 @@ async def judge(trail: Trail, tried: Tried) -> ev.EvaluationFinished:
     task, attempt = trail.task, trail.attempt
     default = ev.Evaluator(id=setup.benchmark.id, version=setup.benchmark.version)
     await trail.enter("evaluate")
-    evaluating = setup.benchmark.evaluate(task, tried.result, tried.context)
+    evaluating = partial(setup.benchmark.evaluate, task, tried.result, tried.context)
     try:
         given = await stage(evaluating, timeout=tried.limits.evaluation, grace=trail.work.grace)
         return evaluation_event(task, attempt, given, default)
@@ -75,9 +77,10 @@ async def _analysis(
     error: ErrorInfo | None = None
     given: Any = None
     try:
-        if analyzer.should_skip(result):
-            return None
-        looking = analyzer.analysis(trail.task, result, evaluation)
+        with contained():
+            if analyzer.should_skip(result):
+                return None
+        looking = partial(analyzer.analysis, trail.task, result, evaluation)
         given = await stage(looking, timeout=None, grace=trail.work.grace)
         if not isinstance(given, Analysis):
             message = f"the analyzer gave {type(given).__name__} instead of an Analysis"

@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import Any, Protocol
 
 from ledger.errors import UsageError
+from runtime.containment import contained, named
 from runtime.contracts import BaseAnalyzer, BaseEnvironment, BaseHarness, BaseRecipe, Benchmark
 
 
@@ -75,10 +76,11 @@ class Plugins:
             known = ", ".join(sorted(points)) or "none is installed"
             raise UsageError(f"there is no {what} {wanted!r}", hint=f"known: {known}")
         try:
-            made = points[wanted].load()()
+            with contained():
+                made = points[wanted].load()()
         except Exception as error:  # a plug-in may raise anything
             raise UsageError(
-                f"the {what} {wanted!r} cannot be loaded: {type(error).__name__}: {error}",
+                f"the {what} {wanted!r} cannot be loaded: {named(error)}",
                 hint="repair or uninstall the package that provides it",
             ) from error
         if not isinstance(made, base):

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Final
 
 from ledger.errors import UsageError
+from runtime.containment import contained, named
 from runtime.contracts import BaseRecipe
 from runtime.plugins import Plugins
 
@@ -50,11 +51,11 @@ def _in_directory(directory: Path) -> Iterator[tuple[BaseRecipe, str]]:
             continue
         for kind in _recipes_of(_load(file)):
             try:
-                recipe = kind()
+                with contained():
+                    recipe = kind()
             except Exception as error:  # a plug-in may raise anything
                 raise UsageError(
-                    f"the recipe {kind.__name__} of {file} cannot be made:"
-                    f" {type(error).__name__}: {error}"
+                    f"the recipe {kind.__name__} of {file} cannot be made: {named(error)}"
                 ) from error
             yield recipe, str(file)
 
@@ -83,10 +84,9 @@ def _load(file: Path) -> ModuleType:
     # Dataclasses and pickles look their module up by its name.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with contained():
+            spec.loader.exec_module(module)
     except Exception as error:  # a plug-in may raise anything
         del sys.modules[name]
-        raise UsageError(
-            f"the recipes of {file} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        raise UsageError(f"the recipes of {file} cannot be loaded: {named(error)}") from error
     return module

@@ -24,6 +24,7 @@ from ledger.state import RunState
 from ledger.store import Copy, Ledger, Receipt
 from ledger.view import LedgerView
 from runtime.calls import Key, Moves, OpenCalls
+from runtime.containment import contained
 from runtime.gate import prune_event, redact_event
 from runtime.inbox import Inbox
 from runtime.redact import Redactor
@@ -41,14 +42,20 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0
 _log = logging.getLogger(__name__)
 
 
+def _promise() -> "Future[Any]":
+    """A future that its caller cannot cancel: what is under way is done, and told."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
 @dataclass(slots=True)
 class _Batch:
     """Events that are stored together, and their caller's future."""
 
     events: list[AnyEvent]
-    done: "Future[Receipt]" = field(default_factory=Future)
+    done: "Future[Receipt]" = field(default_factory=_promise)
     moves: Moves = field(default_factory=Moves)
-    prepared: bool = False
     pruned: bool = False
 
 
@@ -57,7 +64,7 @@ class _Order:
     """Something else to be done by the writing thread, in its turn."""
 
     act: Callable[[], Any]
-    done: "Future[Any]" = field(default_factory=Future)
+    done: "Future[Any]" = field(default_factory=_promise)
 
 
 class Recorder:
@@ -189,14 +196,14 @@ class Recorder:
                 self._handle(items)
                 if self._is_due():
                     self._try_checkpoint()
-        except BaseException as error:  # the edge of the thread: whoever waits must be told
+        except BaseException as error:  # noqa: BLE001 - the edge of the thread: who waits is told
             dead = LedgerDead(f"the recorder of {self.ledger.path} failed: {error!r}")
             self._inbox.close(dead)
             items += self._inbox.take(0) or []
             for item in items:
                 if not item.done.done():
                     item.done.set_exception(dead)
-            raise
+            _log.critical("%s", dead.message, exc_info=error)
 
     def _handle(self, items: list[_Batch | _Order]) -> None:
         batches: list[_Batch] = []
@@ -207,16 +214,17 @@ class Recorder:
             self._append(batches)
             batches = []
             try:
-                item.done.set_result(item.act())
-            except AclError as error:
+                found = item.act()
+            except BaseException as error:  # noqa: BLE001 - whoever gave the order is told
                 item.done.set_exception(error)
+            else:
+                item.done.set_result(found)
         self._append(batches)
 
     def _append(self, batches: list[_Batch]) -> None:
         waits = self._waits()
+        batches = [batch for batch in batches if self._prepare(batch)]
         while batches:
-            for batch in batches:
-                self._prepare(batch)
             outcomes = self._stored([batch.events for batch in batches])
             batches = [
                 batch
@@ -234,16 +242,26 @@ class Recorder:
             outcomes = self.ledger.append_group(batches)
         except AclError as error:
             return [error] * len(batches)
+        except BaseException as error:  # noqa: BLE001 - our own fault: nobody may wait for ever
+            _log.exception("events could not be stored")
+            doubt = f"whether events of {self.ledger.path} are stored is not known: {error!r}"
+            return [LedgerDead(doubt)] * len(batches)
         if self._without_room and any(isinstance(outcome, Receipt) for outcome in outcomes):
-            _log.warning("there is room again: events are stored")
+            # As loud as the complaint: whoever read that waits for this.
+            _log.error("%s: there is room again, events are stored", self.ledger.path)
             self._without_room = self._gave_up = False
         return outcomes
 
-    def _prepare(self, batch: _Batch) -> None:
-        if not batch.prepared:
-            redacted = [redact_event(event, self.redactor) for event in batch.events]
-            batch.events = list(self._calls.follow(redacted, batch.moves))
-            batch.prepared = True
+    def _prepare(self, batch: _Batch) -> bool:
+        """Redact a batch; where that fails tell its caller, and return False."""
+        try:
+            with contained():
+                redacted = [redact_event(event, self.redactor) for event in batch.events]
+        except Exception as error:  # noqa: BLE001 - objects of plug-ins may do anything
+            batch.done.set_exception(error)
+            return False
+        batch.events = list(self._calls.follow(redacted, batch.moves))
+        return True
 
     def _settle(self, batch: _Batch, outcome: Receipt | AclError) -> bool:
         """Tell the caller what became of its batch; False if it is to be tried again."""
@@ -300,7 +318,7 @@ class Recorder:
     def _wait_for_room(self, error: NotStored, waits: Iterator[float]) -> bool:
         """Say once that the disk is full, and wait a little; False if that is to be given up."""
         if not self._without_room:
-            _log.error("%s; waiting for room", error.message)
+            _log.error("%s: %s; waiting for room", self.ledger.path, error.message)
             self._without_room = True
         wait = next(waits, None)
         if wait is None or self._closing.is_set():
@@ -329,8 +347,8 @@ class Recorder:
         self._covered, self._covered_at = self.ledger.size, self._monotonic()
         try:
             self._checkpoint()
-        except AclError as error:
-            _log.warning("no checkpoint was written: %s", error.message)
+        except Exception as error:  # noqa: BLE001 - whatever it is, events go on being stored
+            _log.warning("no checkpoint was written: %s", error)
 
     def _checkpoint(self) -> None:
         self.ledger.checkpoint(*self._signers)

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from ledger.events import EvaluationFinished, Evaluator, PayloadErased
 from ledger.fold import fold
 from ledger.state import AttemptState, RunState, TaskState
 from ledger.view import LedgerView
+from runtime.containment import contained, named
 from runtime.contracts import Benchmark, Task
 from runtime.harvest import evaluation_event
 from runtime.metrics.comparison import Difference, same
@@ -158,14 +160,15 @@ def _tasks(state: RunState, benchmark: Benchmark) -> dict[str, Task]:
     """The tasks of the run as the benchmark has them now, by id."""
     params = dict(stored_request(state).benchmark.params)
     try:
-        loaded = list(benchmark.load_tasks(params))
-        chosen = list(benchmark.select_tasks(loaded, params))
+        with contained():
+            loaded = list(benchmark.load_tasks(params))
+            chosen = list(benchmark.select_tasks(loaded, params))
         check_ids(benchmark.id, loaded)
         check_ids(benchmark.id, chosen)
     except AclError:
         raise
     except Exception as error:  # a plug-in may raise anything
-        why = f"the tasks of {benchmark.id} cannot be loaded: {type(error).__name__}: {error}"
+        why = f"the tasks of {benchmark.id} cannot be loaded: {named(error)}"
         raise UsageError(why) from error
     # What the selection made of a task is what was judged.
     return {task.task_id: task for task in (*loaded, *chosen)}
@@ -250,7 +253,7 @@ class _Judging:
     async def _verdict(self, task: Task, number: int, stored: StoredAttempt) -> EvaluationFinished:
         default = Evaluator(id=self.benchmark.id, version=self.benchmark.version)
         try:
-            evaluating = self.benchmark.evaluate(task, stored.result, stored.context)
+            evaluating = partial(self.benchmark.evaluate, task, stored.result, stored.context)
             given = await stage(evaluating, timeout=stored.time_limit, grace=_GRACE)
             return evaluation_event(task, number, given, default)
         except StageTimeout as timeout:

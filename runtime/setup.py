@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.errors import AclError, UsageError
+from runtime.containment import contained, named, words
 from runtime.contracts import (
     BaseAnalyzer,
     BaseEnvironment,
@@ -89,18 +90,25 @@ def _harness(request: RunRequest, benchmark: Benchmark, plugins: Plugins) -> Bas
         known = ", ".join(plugins.ids("acl.harnesses"))
         raise UsageError(f"benchmark {benchmark.id} needs a harness", hint=f"known: {known}")
     harness = plugins.harness(wanted)
-    if not harness.supports(benchmark):
+    try:
+        with contained():
+            supported = harness.supports(benchmark)
+    except Exception as error:  # a plug-in may raise anything
+        why = f"harness {harness.id} failed when it was asked what it supports: {named(error)}"
+        raise UsageError(why) from error
+    if not supported:
         raise UsageError(f"harness {harness.id} does not support benchmark {benchmark.id}")
     return harness
 
 
 def _config(harness: BaseHarness, params: Mapping[str, Any]) -> Any:
     try:
-        return harness.build_config(params)
+        with contained():
+            return harness.build_config(params)
     except AclError:
         raise
     except Exception as error:  # the parameters meet a plug-in here
-        raise UsageError(f"the parameters of harness {harness.id}: {error}") from error
+        raise UsageError(f"the parameters of harness {harness.id}: {words(error)}") from error
 
 
 def _api_key(model: ModelSpec, environ: Mapping[str, str]) -> str | None:
@@ -141,9 +149,10 @@ def _eligible(
         if (wanted is not None and analyzer.id not in wanted) or analyzer.id in excluded:
             continue
         try:
-            if analyzer.matches_dataset(benchmark) and analyzer.check_requirements():
-                yield analyzer
+            with contained():
+                eligible = analyzer.matches_dataset(benchmark) and analyzer.check_requirements()
         except Exception as error:  # noqa: BLE001 - an analyzer must not fail the run
-            _log.warning(
-                "analyzer %s is left out: %s: %s", analyzer.id, type(error).__name__, error
-            )
+            _log.warning("analyzer %s is left out: %s", analyzer.id, named(error))
+            continue
+        if eligible:
+            yield analyzer

@@ -7,11 +7,12 @@ import asyncio
 import logging
 import re
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from ledger.errors import AclError
 from ledger.events import ErrorInfo
+from runtime.containment import awaited, named, words
 from runtime.contracts import StageError
 
 T = TypeVar("T")
@@ -32,14 +33,15 @@ class StageTimeout(Exception):
         self.seconds = seconds
 
 
-async def stage(work: Coroutine[Any, Any, T], *, timeout: float | None, grace: float) -> T:
-    """Return what `work` returns, or raise what it raises.
+async def stage(work: Callable[[], Awaitable[T]], *, timeout: float | None, grace: float) -> T:
+    """Call `work`; return what it gives when it is awaited, or raise what it raises.
 
+    What is no Exception is raised as a StageError; a CancelledError only where we are cancelled.
     Raises StageTimeout after `timeout` seconds. Then `work` is cancelled and given `grace` seconds
     to clean up; after that it is left to itself. When the caller is cancelled it is given a part of
     that: others wait for their share, and the whole run for its end.
     """
-    task = asyncio.ensure_future(_contained(work))
+    task = asyncio.ensure_future(awaited(work))
     try:
         await asyncio.wait([task], timeout=timeout)
     except asyncio.CancelledError:
@@ -55,14 +57,6 @@ async def stage(work: Coroutine[Any, Any, T], *, timeout: float | None, grace: f
     return task.result()
 
 
-async def _contained(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return await work
-    except SystemExit as error:
-        # asyncio would end the whole program.
-        raise StageError("SystemExit", f"a plug-in asked to exit: {error}") from error
-
-
 async def _stop(task: "asyncio.Task[Any]", grace: float) -> None:
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=grace)
@@ -76,7 +70,7 @@ async def _stop(task: "asyncio.Task[Any]", grace: float) -> None:
 def _look_at(task: "asyncio.Task[Any]") -> None:
     """Take the outcome of a task that nobody awaits any more, so that asyncio does not complain."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.info("a stage that was stopped ended with %s: %s", type(error).__name__, error)
+        _log.info("a stage that was stopped ended with %s", named(error))
 
 
 def explain(error: BaseException, phase: str | None, *, fatal: bool = False) -> ErrorInfo:
@@ -85,14 +79,14 @@ def explain(error: BaseException, phase: str | None, *, fatal: bool = False) -> 
     A StageError brings its own code; other errors are named for their class.
     """
     if isinstance(error, StageError):
-        code, message = error.code, error.message
-        fatal = fatal or error.fatal
+        code, message = error.code, _text(error.message)
+        fatal = fatal or error.fatal is True
     elif isinstance(error, AclError):
-        code, message = _CAMEL.sub("_", type(error).__name__).lower(), str(error)
+        code, message = _CAMEL.sub("_", type(error).__name__).lower(), words(error)
     else:
-        code, message = type(error).__name__, _words(error)
+        code, message = type(error).__name__, words(error)
     return ErrorInfo(
-        code=str(code),
+        code=_text(code),
         message=message or type(error).__name__,
         phase=phase,
         fatal=fatal,
@@ -100,17 +94,15 @@ def explain(error: BaseException, phase: str | None, *, fatal: bool = False) -> 
     )
 
 
-def _words(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - an exception of a plug-in may not even be printable
-        return f"{type(error).__name__} (it cannot be printed)"
+def _text(given: Any) -> str:
+    """What a plug-in gave as a text, as one: its words are printed as those of an error are."""
+    return str.__str__(given) if isinstance(given, str) else words(Exception(given))
 
 
 def _trace(error: BaseException) -> str:
     try:
         lines = traceback.format_exception(error)
-    except Exception:  # noqa: BLE001 - as above
+    except BaseException:  # noqa: BLE001 - an exception of a plug-in may not even be printable
         return ""
     text = _PATH.sub(r"\1\2", "".join(lines))
     return text if len(text) <= _LONGEST else text[:1000] + "\n...\n" + text[1000 - _LONGEST :]

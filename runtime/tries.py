@@ -1,13 +1,15 @@
 """One physical try: from its plan to what the harness gave, with the environment left open."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from ledger.events import ErrorInfo, Phase
 from runtime.attempt_calls import AttemptCalls
+from runtime.containment import contained, named
 from runtime.contracts import (
     AttemptContext,
     BaseHarness,
@@ -77,7 +79,10 @@ class Try:
     async def _plan(self) -> tuple[ExecutionPlan, Timeouts]:
         setup, task = self._setup, self._task
         try:
-            plan = build_plan(setup.request, setup.benchmark, setup.harness, setup.recipes, task)
+            with contained():
+                plan = build_plan(
+                    setup.request, setup.benchmark, setup.harness, setup.recipes, task
+                )
             limits = timeouts(plan, setup.request.execution)
             redactor = self._work.recorder.redactor
             event = plan_event(task.task_id, self._trail.attempt, plan, limits, redactor)
@@ -89,7 +94,7 @@ class Try:
     async def _open(self, plan: ExecutionPlan) -> AttemptContext:
         kind = self._setup.environment.id
         await self._place.enter_async_context(self._work.limits.place(kind))
-        opening = self._setup.environment.open(plan.environment, plan)
+        opening = partial(self._setup.environment.open, plan.environment, plan)
         session = await self._house(opening, "open_environment")
         if not self._setup.request.execution.keep_environment:
             self._place.push_async_callback(self._release, session)
@@ -105,11 +110,11 @@ class Try:
             api_key=self._setup.api_key,
         )
         await trail.enter("prepare_task")
-        preparing = self._setup.benchmark.prepare_task(self._task, context)
+        preparing = partial(self._setup.benchmark.prepare_task, self._task, context)
         await self._house(preparing, "prepare_task")
         return context
 
-    async def _house(self, work: Coroutine[Any, Any, T], phase: Phase) -> T:
+    async def _house(self, work: Callable[[], Awaitable[T]], phase: Phase) -> T:
         """Do what must work before the agent can begin: its failure says nothing of the agent."""
         try:
             return await stage(work, timeout=None, grace=self._work.grace)
@@ -117,14 +122,14 @@ class Try:
             raise _Failed(explain(error, phase, fatal=True)) from error
 
     async def _release(self, session: Session) -> None:
-        await self._aside(session.close(), "environment_not_released")
+        await self._aside(session.close, "environment_not_released")
 
-    async def _aside(self, work: Coroutine[Any, Any, Any], code: str) -> None:
+    async def _aside(self, work: Callable[[], Awaitable[Any]], code: str) -> None:
         """Clean up; a failure is told and fails nothing."""
         try:
             await stage(work, timeout=self._work.grace, grace=self._work.grace)
         except Exception as error:  # noqa: BLE001 - plug-ins may raise anything
-            self._trail.issue(code, f"{type(error).__name__}: {error}")
+            self._trail.issue(code, named(error))
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -136,7 +141,8 @@ class Try:
             return await self._drive(harness, context, limits)
         assert isinstance(benchmark, HarnessFreeBenchmark)
         await self._trail.enter("run_task")
-        return await self._guarded(benchmark.run_task(self._task, context), limits.run, "run_task")
+        running = partial(benchmark.run_task, self._task, context)
+        return await self._guarded(running, limits.run, "run_task")
 
     async def _drive(
         self, harness: BaseHarness, context: AttemptContext, limits: Timeouts
@@ -144,17 +150,18 @@ class Try:
         """Start the agent, let it work, and take what there is, also after a time-out or error."""
         task, config = self._task, self._setup.config
         await self._trail.enter("start_harness")
-        agent = await self._house(harness.start_session(task, config, context), "start_harness")
+        starting = partial(harness.start_session, task, config, context)
+        agent = await self._house(starting, "start_harness")
         try:
             await self._trail.enter("run_harness")
-            running = harness.run_task(task, config, agent, context)
+            running = partial(harness.run_task, task, config, agent, context)
             given, error = await self._guarded(running, limits.run, "run_harness")
             await self._trail.enter("collect_result")
-            collecting = harness.collect_result(task, agent, given, context)
+            collecting = partial(harness.collect_result, task, agent, given, context)
             limit = limits.run if error is None else self._work.grace
             collected, second = await self._guarded(collecting, limit, "collect_result")
         finally:
-            await self._aside(harness.close_session(agent), "harness_not_closed")
+            await self._aside(partial(harness.close_session, agent), "harness_not_closed")
         if second is not None:
             if error is not None:
                 self._trail.issue(second.code, second.message)
@@ -162,7 +169,7 @@ class Try:
         return collected, error
 
     async def _guarded(
-        self, work: Coroutine[Any, Any, T], limit: float | None, phase: Phase
+        self, work: Callable[[], Awaitable[T]], limit: float | None, phase: Phase
     ) -> tuple[T | None, ErrorInfo | None]:
         """Return the outcome of `work`, or None and the error that it ended in."""
         try:
@@ -177,12 +184,17 @@ class Try:
         phase: Phase = "run_harness" if self._setup.harness else "run_task"
         try:
             # In a thread: a result may be large, and others are waiting.
-            kept, error = await asyncio.to_thread(kept_result, self._task, given)
+            kept, error = await asyncio.to_thread(_kept, self._task, given)
         except Exception as problem:  # noqa: BLE001 - objects of plug-ins may do anything
             return _nothing(self._task), explain(problem, phase)
         if error is not None and error.phase is None:
             error = error.model_copy(update={"phase": phase})
         return kept, error
+
+
+def _kept(task: Task, given: Any) -> tuple[RunResult, ErrorInfo | None]:
+    with contained():
+        return kept_result(task, given)
 
 
 def _nothing(task: Task) -> RunResult:

@@ -82,7 +82,18 @@ class Unusual(BaseException):
     """Not even an Exception."""
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no"), KeyError("k"), SystemExit(2)])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("no"),
+        KeyError("k"),
+        SystemExit(2),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        Unusual("hm"),
+        BaseExceptionGroup("several", [KeyboardInterrupt()]),
+    ],
+)
 def test_whatever_a_harness_raises_is_an_error_of_the_attempt(
     tmp_path: Path, error: BaseException
 ) -> None:
@@ -95,6 +106,49 @@ def test_whatever_a_harness_raises_is_an_error_of_the_attempt(
     assert ends[0].error.code == type(error).__name__
     assert "Traceback" in ends[0].error.traceback
     assert ran.outcome.status == "completed"
+
+
+PLACES = {
+    Listed: ("build_plan", "prepare_task", "collect_artifacts", "evaluate"),
+    Scripted: ("build_plan", "start_session", "collect_result", "close_session"),
+    Rooms: ("open",),
+    Room: ("close", "read_bytes"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "waits"),
+    [
+        (kind, method, waits)
+        for kind, found in PLACES.items()
+        for method in found
+        for waits in (True, False)
+        if not waits or method != "build_plan"
+    ],
+)
+def test_no_plug_in_ends_the_run_wherever_it_fails(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type,
+    method: str,
+    waits: bool,
+) -> None:
+    async def fail_awaited(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    def fail_called(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    async def two_artifacts(self: Listed, task: Task, context: AttemptContext) -> list[str]:
+        return ["a", "b"]
+
+    monkeypatch.setattr(Listed, "collect_artifacts", two_artifacts)
+    monkeypatch.setattr(kind, method, fail_awaited if waits else fail_called)
+    ran = evaluate(tmp_path, lambda t, c: "right", TASKS)
+    assert ran.types[-2:] == ["run.finished", "ledger.sealed"]
+    end = finished(ran)
+    told = [end.error, *end.issues]
+    assert any("KeyboardInterrupt" in one.message for one in told if one)
 
 
 def test_a_failed_run_is_judged_by_what_it_left(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ledger.errors import (
 )
 from ledger.store import Copy, Ledger, Receipt
 from ledger.view import LedgerView
+from runtime.contracts import StageError
 from runtime.recorder import CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, Recorder
 from runtime.redact import Redactor
 from tests import events_of as say
@@ -204,6 +205,78 @@ def test_a_cancelled_caller_learns_of_it_when_its_events_are_on_disk(
     assert [event.type for event in stored(recorder)] == ["run.created"]
 
 
+def test_the_loop_of_a_caller_may_end_before_its_events_are_stored(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    append = recorder.ledger.append_group
+
+    def slow(batches: Sequence[Iterable[ev.AnyEvent | Copy]]) -> list[Receipt | AclError]:
+        begun.set()
+        assert go_on.wait(20)
+        return append(batches)
+
+    monkeypatch.setattr(recorder.ledger, "append_group", slow)
+
+    async def cancel_everything() -> None:
+        asyncio.get_running_loop().create_task(recorder.record(say.created()))
+        await asyncio.to_thread(begun.wait)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        # Cancelled once, whoever records goes on; the inner one is cancelled with the loop.
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.01, go_on.set)
+
+    asyncio.run(cancel_everything())
+    go_on.set()
+    recorder.record_sync(ev.RunStarted())
+    assert [event.type for event in stored(recorder)] == ["run.created", "run.started"]
+
+
+def test_an_event_that_cannot_even_be_looked_at_fails_alone(recorder: Recorder) -> None:
+    class Hostile(dict[str, Any]):
+        def items(self) -> Any:
+            raise KeyboardInterrupt
+
+        def __iter__(self) -> Any:
+            raise KeyboardInterrupt
+
+    begin(recorder, "t")
+    secret = Hostile(api_key=SECRET)
+    with pytest.raises(StageError, match="KeyboardInterrupt"):
+        recorder.record_sync(ev.ToolFinished(task="t", attempt=1, name="x", arguments=secret))
+    recorder.record_sync(ev.ToolFinished(task="t", attempt=1, name="y"))
+    assert stored(recorder)[-1].name == "y"
+
+
+def test_an_order_that_fails_is_told_to_whoever_gave_it(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.record_sync(say.created())
+
+    def fail(*signers: Any) -> Any:
+        raise MemoryError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recorder.ledger, "checkpoint", fail)
+        with pytest.raises(MemoryError):
+            recorder.checkpoint()
+    recorder.record_sync(ev.RunStarted())
+    assert stored(recorder)[-1].type == "run.started"
+
+
+def test_a_checkpoint_that_fails_stops_no_event(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*signers: Any) -> Any:
+        raise MemoryError("a bug")
+
+    monkeypatch.setattr(recorder.ledger, "checkpoint", fail)
+    recorder.record_sync(say.created())
+    recorder.record_sync(ev.RunStarted())
+    assert stored(recorder)[-1].type == "run.started"
+
+
 # -- a full disk ------------------------------------------------------------------------------
 
 
@@ -238,7 +311,7 @@ def test_a_full_disk_is_told_once_and_waited_for(
     recorder.close()
     told = [record for record in caplog.records if "disk is full" in record.getMessage()]
     assert [record.levelname for record in told] == ["ERROR"]
-    assert "task.started was not stored as event 3" in told[0].getMessage()
+    assert f"{recorder.ledger.path}: task.started was not stored" in told[0].getMessage()
     assert "there is room again" in caplog.text
 
 

@@ -104,3 +104,19 @@ def test_attempts_run_side_by_side_only_where_all_agree(
 def test_an_unknown_analyzer_is_refused() -> None:
     with pytest.raises(UsageError, match="no analyzer 'x'"):
         prepare(request(analyzers=["x"]), plugins(Listed(), HARNESS), {})
+
+
+class Leaving(Scripted):
+    def supports(self, benchmark: Benchmark) -> bool:
+        raise SystemExit(3)
+
+
+class LeavingConfig(Scripted):
+    def build_config(self, params: Mapping[str, Any]) -> Any:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", [Leaving, LeavingConfig])
+def test_a_harness_that_asks_to_exit_is_refused(kind: type[Scripted]) -> None:
+    with pytest.raises(UsageError, match="harness scripted"):
+        prepare(request(), plugins(Listed(), kind(HARNESS.act)), {})

@@ -17,12 +17,12 @@ async def raising(error: BaseException) -> None:
 
 
 def test_a_stage_returns_what_its_work_returns() -> None:
-    assert asyncio.run(stage(value(5), timeout=None, grace=1)) == 5
+    assert asyncio.run(stage(lambda: value(5), timeout=None, grace=1)) == 5
 
 
 def test_a_stage_raises_what_its_work_raises() -> None:
     with pytest.raises(KeyError):
-        asyncio.run(stage(raising(KeyError("x")), timeout=1, grace=1))
+        asyncio.run(stage(lambda: raising(KeyError("x")), timeout=1, grace=1))
 
 
 def test_a_time_out_cancels_the_work_and_waits_for_its_cleaning_up() -> None:
@@ -36,7 +36,7 @@ def test_a_time_out_cancels_the_work_and_waits_for_its_cleaning_up() -> None:
             cleaned.append(True)
 
     with pytest.raises(StageTimeout, match=r"not finished after 0\.01 s"):
-        asyncio.run(stage(slow(), timeout=0.01, grace=5))
+        asyncio.run(stage(slow, timeout=0.01, grace=5))
     assert cleaned == [True]
 
 
@@ -51,7 +51,7 @@ def test_work_that_ignores_its_cancellation_is_left_behind() -> None:
     async def run() -> None:
         free = asyncio.Event()
         with pytest.raises(StageTimeout):
-            await stage(stubborn(free), timeout=0.01, grace=0.01)
+            await stage(lambda: stubborn(free), timeout=0.01, grace=0.01)
         free.set()
         await asyncio.sleep(0)
 
@@ -69,7 +69,7 @@ def test_a_cancelled_caller_cancels_the_work_first() -> None:
             raise
 
     async def run() -> None:
-        task = asyncio.create_task(stage(slow(), timeout=None, grace=5))
+        task = asyncio.create_task(stage(slow, timeout=None, grace=5))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -82,12 +82,35 @@ def test_a_cancelled_caller_cancels_the_work_first() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "code"),
-    [(SystemExit(3), "SystemExit"), (asyncio.CancelledError(), "CancelledError")],
+    [
+        (SystemExit(3), "SystemExit"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
+        (BaseException("own"), "BaseException"),
+        (BaseExceptionGroup("g", [KeyboardInterrupt()]), "BaseExceptionGroup"),
+    ],
 )
 def test_what_would_end_the_program_becomes_an_error(raised: BaseException, code: str) -> None:
     with pytest.raises(StageError) as caught:
-        asyncio.run(stage(raising(raised), timeout=None, grace=1))
+        asyncio.run(stage(lambda: raising(raised), timeout=None, grace=1))
     assert caught.value.code == code
+
+
+def test_work_that_is_no_coroutine_fails_in_its_stage() -> None:
+    def no_coroutine() -> Any:
+        raise KeyError("at the call")
+
+    with pytest.raises(KeyError):
+        asyncio.run(stage(no_coroutine, timeout=None, grace=1))
+    with pytest.raises(TypeError):
+        asyncio.run(stage(lambda: 5, timeout=None, grace=1))  # type: ignore[arg-type,return-value]
+
+
+def test_a_stage_error_may_hold_what_is_no_text() -> None:
+    error = StageError(5, ["not", "text"], fatal="no")  # type: ignore[arg-type]
+    info = explain(error, "run_harness")
+    assert (info.code, info.message, info.fatal) == ("5", "['not', 'text']", False)
 
 
 def test_a_stage_error_brings_its_code_and_class() -> None:
