@@ -6,16 +6,20 @@ itself: POSIX drops a process's record locks on a file when any descriptor of it
 SQLite relies on them.
 """
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ledger.errors import LedgerLocked
+from ledger.errors import LedgerDamaged, LedgerLocked
 
 _MODE: Final = 0o644
+# What opening gives for a link, a socket or a device without a driver, a directory.
+_NO_FILE: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR})
 _PAUSE: Final = 0.01
 # Long enough that a reader's momentary look at the lock never makes a writer give up.
 WAIT: Final = 0.2
@@ -30,12 +34,12 @@ def lock_path(ledger: Path) -> Path:
 class WriterLock:
     """Held from construction to `release`; at most one holder among all processes and threads.
 
-    Waits up to `wait` seconds, then raises LedgerLocked naming the holder.
+    Waits up to `wait` seconds, then raises LedgerLocked naming the holder; LedgerDamaged if what
+    has the lock's name is a link, a pipe or the like.
     """
 
     def __init__(self, ledger: Path, wait: float = WAIT) -> None:
-        path = lock_path(ledger)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        self._file = _open(lock_path(ledger), os.O_RDWR | os.O_CREAT)
         try:
             self._acquire(ledger, wait)
             me = f"process {os.getpid()}, started {_STARTED}\n".encode()
@@ -67,10 +71,11 @@ class WriterLock:
 def holder(ledger: Path) -> str | None:
     """Who writes to the ledger file `ledger` now, or None.
 
-    Looks through a shared lock held for an instant, for which a writer waits.
+    Looks through a shared lock held for an instant, for which a writer waits. Raises LedgerDamaged
+    if what has the lock's name is no regular file.
     """
     try:
-        file = os.open(lock_path(ledger), os.O_RDONLY | os.O_CLOEXEC)
+        file = _open(lock_path(ledger), os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
@@ -81,6 +86,20 @@ def holder(ledger: Path) -> str | None:
         return None
     finally:
         os.close(file)
+
+
+def _open(path: Path, mode: int) -> int:
+    """Open a lock file; a link in its place could name any file of ours, a pipe would hang."""
+    try:
+        file = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, _MODE)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise LedgerDamaged(f"{path} is not a file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise LedgerDamaged(f"{path} is not a file")
+    return file
 
 
 def _named(file: int) -> str:

@@ -6,18 +6,20 @@ statement of ours. In the process that writes a ledger its file is never opened 
 SQLite: any close of a descriptor would drop SQLite's own locks on it.
 """
 
+import os
 import shutil
 import sqlite3
 import stat
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from ledger import lock, schema
-from ledger.errors import AclError, LedgerDamaged, LedgerLocked, NotALedger
+from ledger import lock, schema, sidefile
+from ledger.errors import AclError, LedgerDamaged, LedgerLocked, LedgerRolledBack, NotALedger
 from ledger.segment import MAX_RECORD
 
 LEDGER_NAME: Final = "ledger.sqlite"
@@ -27,6 +29,10 @@ _STEPS: Final = 1_000_000
 _STEPS_ALLOWED: Final = 20
 _SLACK: Final = 1024 * 1024
 _WAL_VERSION: Final = 2
+_MAGIC: Final = b"SQLite format 3\0"
+# What SQLite makes beside the file.
+_SUFFIXES: Final = ("-wal", "-shm", "-journal")
+_COPIED: Final = ("", "-wal", "-journal")
 
 _LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_RECORD + MAX_RECORD // 64 + _SLACK,
@@ -65,20 +71,51 @@ _in_use_lock: Final = Lock()
 
 
 def ledger_file(path: str | Path) -> Path:
-    """Return the ledger file that `path` names: a run directory's, or `path` itself."""
+    """Return the ledger file that `path` names: a run directory's, or `path` itself.
+
+    A link that is named itself is followed, so that lock and checkpoint are those of the file that
+    it leads to. In a run directory nothing is followed.
+    """
     named = Path(path)
-    return (named / LEDGER_NAME if named.is_dir() else named).absolute()
+    if named.is_dir():
+        return (named / LEDGER_NAME).absolute()
+    return named.resolve() if named.is_symlink() and named.is_file() else named.absolute()
 
 
 def inode(path: Path) -> tuple[int, int]:
-    """Identify the regular file at `path`; raise NotALedger if there is none."""
+    """Identify the regular file at `path`; raise NotALedger if there is none.
+
+    Raises LedgerRolledBack if there is nothing, but a checkpoint of it, and LedgerDamaged if what
+    SQLite would read beside it is no regular file.
+    """
     try:
-        found = path.stat()
+        found = path.lstat()
     except (OSError, ValueError) as error:
+        for side in _sides(path):
+            raise LedgerRolledBack(
+                f"there is no ledger at {path}, but {side.name} tells of one",
+                hint="restore the ledger",
+            ) from error
         raise NotALedger(f"there is no ledger at {path}") from error
     if not stat.S_ISREG(found.st_mode):
         raise NotALedger(f"{path} is not a file")
+    for beside in companions(path):
+        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
+            raise LedgerDamaged(f"{beside} is not a file")
     return found.st_dev, found.st_ino
+
+
+def companions(path: Path) -> list[Path]:
+    """Where SQLite puts what belongs to the file at `path`."""
+    return [_beside(path, suffix) for suffix in _SUFFIXES]
+
+
+def _sides(path: Path) -> list[Path]:
+    """The checkpoint files that stand beside a ledger."""
+    try:
+        return [side for side in sidefile.paths(path) if os.path.lexists(side)]
+    except ValueError:
+        return []
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -128,11 +165,14 @@ class Source:
 
     With `pristine` nothing beside the source changes by a byte: a file that SQLite could only read
     by making -wal and -shm files is copied to a temporary folder first, and so is one that cannot
-    be read where it is. Raises NotALedger, VersionUnsupported, LedgerDamaged.
+    be read where it is. `locked` says that the caller holds the writer lock and does not write
+    yet. Raises NotALedger, VersionUnsupported, and LedgerDamaged, also for what is no ledger any
+    more, but was one.
     """
 
-    def __init__(self, path: Path, *, pristine: bool = False) -> None:
+    def __init__(self, path: Path, *, pristine: bool = False, locked: bool = False) -> None:
         self.path = path
+        self._locked = locked
         self._folder: Path | None = None
         self._inode = inode(path)
         self._entered = True
@@ -140,6 +180,12 @@ class Source:
         enter(self._inode)
         try:
             self._connection = self._open(pristine)
+        except NotALedger as error:
+            fault = self._fault(error)
+            self._forget()
+            if fault is error:
+                raise
+            raise fault from error
         except BaseException:
             self._forget()
             raise
@@ -157,22 +203,33 @@ class Source:
         except (sqlite3.OperationalError, OSError) as error:
             raise NotALedger(f"{self.path} cannot be opened ({error})") from error
 
+    def _fault(self, error: NotALedger) -> AclError:
+        """What to say of a file that is no ledger: whether it was one."""
+        for side in _sides(self.path):
+            return LedgerDamaged(f"{error.message}, but {side.name} tells that it was one")
+        if isinstance(error.__cause__, sqlite3.DatabaseError) and self._can_copy():
+            with self.path.open("rb") as file:
+                if file.read(len(_MAGIC)) == _MAGIC:
+                    return LedgerDamaged(f"{self.path} is damaged ({error.__cause__})")
+        return error
+
     def _can_copy(self) -> bool:
         with _in_use_lock:
             only_we = _in_use[self._inode] == 1
-        return only_we and lock.holder(self.path) is None
+        return only_we and (self._locked or lock.holder(self.path) is None)
 
     def _copy(self) -> Path:
-        """Copy the file and its -wal to a temporary folder, as nobody writes."""
+        """Copy the file and what is not yet in it to a temporary folder, as nobody writes."""
         self._folder = Path(tempfile.mkdtemp(prefix="acl-"))
         copy = self._folder / LEDGER_NAME
-        wal = _beside(self.path, "-wal")
-        before = _state(self.path), _state(wal)
-        shutil.copyfile(self.path, copy)
-        if wal.exists():
-            shutil.copyfile(wal, _beside(copy, "-wal"))
-        if (_state(self.path), _state(wal)) != before:
+        before = [_state(_beside(self.path, suffix)) for suffix in _COPIED]
+        for suffix, state in zip(_COPIED, before, strict=True):
+            if state is not None:
+                shutil.copyfile(_beside(self.path, suffix), _beside(copy, suffix))
+        if [_state(_beside(self.path, suffix)) for suffix in _COPIED] != before:
             raise LedgerLocked(str(self.path), lock.holder(self.path) or "another process")
+        if before[-1] is not None:
+            _roll_back(copy)
         return copy
 
     def _connect(self, file: Path) -> sqlite3.Connection:
@@ -249,6 +306,13 @@ class Source:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
+
+
+def _roll_back(copy: Path) -> None:
+    """Undo in our own copy what a writer did not finish; a reading connection cannot."""
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        harden(connection)
+        connection.execute("PRAGMA user_version").fetchall()
 
 
 def _state(path: Path) -> tuple[int, int] | None:

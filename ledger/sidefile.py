@@ -6,6 +6,8 @@ fewer events than its side file names was rolled back, or copied without its -wa
 """
 
 import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -61,10 +63,7 @@ def read(ledger: Path) -> list[Beside]:
     for path in paths(ledger):
         if not os.path.lexists(path):
             continue
-        if not path.is_file():
-            raise LedgerDamaged(f"{path} is not a file")
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = _content(path)
         try:
             found.append(Beside(path, parse(data)))
         except ProofInvalid as error:
@@ -72,17 +71,35 @@ def read(ledger: Path) -> list[Beside]:
     return found
 
 
+def _content(path: Path) -> bytes:
+    """Read a file without following a link or waiting for a pipe."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise LedgerDamaged(f"{path} cannot be read as a file ({error.strerror})") from error
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise LedgerDamaged(f"{path} is not a file")
+        return opened.read(_MOST_BYTES + 1)
+
+
 def write(ledger: Path, data: bytes, *, signed: bool) -> None:
     """Replace the side file by `data` at once and for good, or raise OSError."""
     path = paths(ledger)[0 if signed else 1]
     new = path.with_name(path.name + ".new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    # What a writer left that had no room, or somebody's link: only the holder of the lock is here.
+    new.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        os.write(file, data)
-        os.fsync(file)
-    finally:
-        os.close(file)
-    new.rename(path)
+        with os.fdopen(os.open(new, flags, 0o644), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -68,10 +69,13 @@ class Ledger:
         self._dead: str | None = None
         self._stale = False
         beside = sidefile.read(path)
+        # Closing a connection that could write folds the -wal into the file and deletes it: a
+        # ledger that is refused here must keep it.
+        with closing(Source(path, locked=True)) as source:
+            self._tail = Tail(source.query, clock, entropy, beside)
+        self._committed = self._now()
         self._database = Database(path)
         try:
-            self._tail = Tail(self._database.query, clock, entropy, beside)
-            self._committed = self._now()
             if not self._committed.sealed:
                 self._database.begin_writing()
         except BaseException:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.errors import LedgerLocked
+from ledger.errors import LedgerDamaged, LedgerLocked
 from ledger.lock import WriterLock, holder, lock_path
 
 HOLD = """
@@ -119,3 +119,25 @@ def test_a_child_process_does_not_inherit_the_lock(ledger: Path) -> None:
         WriterLock(ledger, wait=5).release()
     finally:
         child.communicate(b"\n")
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "directory"])
+def test_only_a_regular_file_is_a_lock_and_nothing_else_is_touched_or_waited_for(
+    ledger: Path, kind: str
+) -> None:
+    victim = ledger.parent / "victim"
+    victim.write_bytes(b"precious")
+    match kind:
+        case "link":
+            lock_path(ledger).symlink_to(victim)
+        case "dangling":
+            lock_path(ledger).symlink_to(ledger.parent / "nowhere")
+        case "pipe":
+            os.mkfifo(lock_path(ledger))
+        case _:
+            lock_path(ledger).mkdir()
+    for use in (WriterLock, holder):
+        with pytest.raises(LedgerDamaged, match=r"ledger\.lock is not a file"):
+            use(ledger)
+    assert victim.read_bytes() == b"precious"
+    assert not (ledger.parent / "nowhere").exists()

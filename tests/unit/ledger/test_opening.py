@@ -3,16 +3,24 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ledger import LedgerView
+from ledger import LedgerView, note, sidefile
 from ledger import events as ev
-from ledger.errors import LedgerDamaged, LedgerLocked, NotALedger
+from ledger.errors import (
+    LedgerDamaged,
+    LedgerExists,
+    LedgerLocked,
+    LedgerRolledBack,
+    NotALedger,
+)
 from ledger.opening import Source
 from ledger.store import Ledger
 from tests import events_of as say
+from tests.ledger_checks import check_ledger
 
 ROOT = Path(__file__).resolve().parents[3]
 KILLED = """
@@ -82,7 +90,7 @@ def test_the_temporary_copy_is_gone_when_the_view_is_closed(
         assert len(list(scratch.iterdir())) == 1
     assert list(scratch.iterdir()) == []
     (killed / "ledger.sqlite").write_bytes(b"broken")
-    with pytest.raises(NotALedger):
+    with pytest.raises(LedgerDamaged):
         LedgerView.open(killed, pristine=True)
     assert list(scratch.iterdir()) == []
 
@@ -182,3 +190,135 @@ def test_what_one_statement_used_is_not_counted_against_the_next(source: Source)
     for _ in range(50):
         source._budget = 0
         assert len(list(source.query("SELECT seq FROM event"))) == 31
+
+
+# --- what is no ledger any more ------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A closed ledger with a checkpoint beside it."""
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.checkpoint()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"S", b"SQLite format 3\0", b"SQLite format 3\0" + bytes(5000), b"x" * 5000]
+)
+@pytest.mark.parametrize("reading", [LedgerView.open, Ledger.open])
+def test_a_file_whose_checkpoint_stands_beside_it_is_damaged_and_not_unknown(
+    folder: Path, content: bytes, reading: Callable[[Path], object]
+) -> None:
+    (folder / "ledger.sqlite").write_bytes(content)
+    (folder / "ledger.lock").unlink()
+    before = bytes_of(folder)
+    with pytest.raises(LedgerDamaged, match=r"ledger\.checkpoint\.unsigned"):
+        reading(folder)
+    assert bytes_of(folder) == before
+
+
+def test_without_a_checkpoint_sqlites_own_first_bytes_tell_damage(folder: Path) -> None:
+    (folder / "ledger.checkpoint.unsigned").unlink()
+    whole = (folder / "ledger.sqlite").read_bytes()
+    (folder / "ledger.sqlite").write_bytes(whole[:16] + b"\xff" * 84 + whole[100:])
+    with pytest.raises(LedgerDamaged, match="is damaged"):
+        LedgerView.open(folder)
+    (folder / "ledger.sqlite").write_bytes(b"x" + whole[1:])
+    with pytest.raises(NotALedger):
+        LedgerView.open(folder)
+
+
+def test_another_programs_database_is_not_a_ledger(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as connection:
+        connection.execute("CREATE TABLE t(x)")
+    connection.close()
+    with pytest.raises(NotALedger):
+        LedgerView.open(tmp_path)
+
+
+def test_a_ledger_that_is_gone_is_missed_where_its_checkpoint_is_left(folder: Path) -> None:
+    (folder / "ledger.sqlite").unlink()
+    with pytest.raises(LedgerRolledBack, match="tells of one"):
+        LedgerView.open(folder)
+    with pytest.raises(LedgerExists, match="a ledger that is gone"):
+        Ledger.create(folder)
+
+
+def test_a_new_ledger_never_takes_in_the_wal_of_one_that_is_gone(killed: Path) -> None:
+    for name in ("ledger.sqlite", "ledger.checkpoint.unsigned"):
+        (killed / name).unlink()
+    with pytest.raises(LedgerExists, match="-wal is of a ledger that is gone"):
+        Ledger.create(killed)
+    assert not (killed / "ledger.sqlite").exists()
+
+
+# --- links and pipes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("reading", [LedgerView.open, Ledger.open])
+def test_what_sqlite_would_read_beside_a_ledger_must_be_files(
+    folder: Path, suffix: str, reading: Callable[[Path], object]
+) -> None:
+    beside = folder / f"ledger.sqlite{suffix}"
+    os.mkfifo(beside)
+    with pytest.raises(LedgerDamaged, match=f"{suffix} is not a file"):
+        reading(folder)
+    beside.unlink()
+    beside.symlink_to(folder / "ledger.lock")
+    with pytest.raises(LedgerDamaged, match=f"{suffix} is not a file"):
+        reading(folder)
+
+
+def test_in_a_run_directory_a_link_is_no_ledger(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "ledger.sqlite").symlink_to(folder / "ledger.sqlite")
+    for reading in (LedgerView.open, Ledger.open):
+        with pytest.raises(NotALedger, match="is not a file"):
+            reading(run)
+    assert [p.name for p in run.iterdir()] == ["ledger.sqlite"]
+
+
+def test_a_link_that_is_named_stands_for_the_file_with_its_lock_and_checkpoint(
+    folder: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(folder / "ledger.sqlite")
+    with Ledger.open(folder), LedgerView.open(link) as view:
+        assert view.writer() is not None
+        with pytest.raises(LedgerLocked):
+            Ledger.open(link)
+    sidefile.write(
+        folder / "ledger.sqlite",
+        note.Checkpoint(note.unsigned_origin(bytes(16)), 99, bytes(32)).text,
+        signed=False,
+    )
+    with pytest.raises(LedgerRolledBack):
+        LedgerView.open(link)
+
+
+def test_an_unfinished_change_of_the_file_itself_is_undone_in_a_copy(folder: Path) -> None:
+    """A journal is left where a writer dies while it goes to or from WAL."""
+    path = folder / "ledger.sqlite"
+    whole = path.read_bytes()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("PRAGMA user_version = 77")
+    for number in range(300):
+        connection.execute("CREATE TABLE IF NOT EXISTS x(a)")
+        connection.execute("INSERT INTO x VALUES (?)", (b"y" * 4000 + b"%d" % number,))
+    torn = {one.name: one.read_bytes() for one in folder.iterdir() if "sqlite" in one.name}
+    connection.close()
+    assert torn["ledger.sqlite"] != whole
+    for name, data in torn.items():
+        (folder / name).write_bytes(data)
+    with LedgerView.open(folder) as view:
+        assert [e.event for e in view.events()] == say.opening("t")
+    with Ledger.open(folder) as ledger:
+        assert ledger.size == 3
+    check_ledger(folder)

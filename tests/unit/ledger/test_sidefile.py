@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -83,3 +84,48 @@ def test_an_origin_is_of_one_ledger_and_names_who_signed() -> None:
     assert sidefile.parse(by["key"]).is_of(bytes(16))
     assert not sidefile.parse(by["other"]).is_of(bytes(16))
     assert not sidefile.parse(signed.text).is_of(bytes(16))
+
+
+def test_a_side_file_that_is_a_link_is_not_followed(ledger: Path) -> None:
+    (ledger.parent / "elsewhere").write_bytes(CHECKPOINT.text)
+    (ledger.parent / "ledger.checkpoint.unsigned").symlink_to(ledger.parent / "elsewhere")
+    with pytest.raises(LedgerDamaged, match=r"ledger\.checkpoint\.unsigned"):
+        sidefile.read(ledger)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "empty"])
+def test_what_has_the_temporary_name_is_replaced_and_never_written_to(
+    ledger: Path, kind: str
+) -> None:
+    victim = ledger.parent / "victim"
+    victim.write_bytes(b"precious")
+    new = ledger.parent / "ledger.checkpoint.unsigned.new"
+    match kind:
+        case "link":
+            new.symlink_to(victim)
+        case "pipe":
+            os.mkfifo(new)
+        case _:
+            new.write_bytes(b"")
+    sidefile.write(ledger, CHECKPOINT.text, signed=False)
+    assert victim.read_bytes() == b"precious"
+    assert sorted(p.name for p in ledger.parent.iterdir()) == [
+        "ledger.checkpoint.unsigned",
+        "victim",
+    ]
+    assert sidefile.read(ledger)[0].claim.checkpoint == CHECKPOINT
+
+
+def test_a_side_file_that_cannot_be_written_leaves_the_old_one_and_no_other(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sidefile.write(ledger, CHECKPOINT.text, signed=False)
+
+    def fail(_file: int) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no room"):
+        sidefile.write(ledger, SIGNED, signed=False)
+    assert [p.name for p in ledger.parent.iterdir()] == ["ledger.checkpoint.unsigned"]
+    assert sidefile.read(ledger)[0].claim.checkpoint == CHECKPOINT

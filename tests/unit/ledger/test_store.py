@@ -1,6 +1,9 @@
+import dataclasses
 import hashlib
 import json
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ledger import LedgerView, canonical, note, schema, store, tlog
+from ledger import LedgerView, canonical, note, schema, sidefile, store, tlog
 from ledger import events as ev
 from ledger.database import Database, Rows
 from ledger.errors import (
     AclError,
+    IntegrityError,
     LedgerDamaged,
     LedgerDead,
     LedgerExists,
@@ -27,6 +31,8 @@ from ledger.errors import (
 from ledger.store import Copy, Ledger, Receipt
 from tests import events_of as say
 from tests.ledger_checks import check_ledger
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def ticking(step: int = 1_000_000) -> Callable[[], tuple[int, int]]:
@@ -712,6 +718,42 @@ def test_a_ledger_older_than_its_checkpoint_file_is_refused(path: Path, tmp_path
         LedgerRolledBack, match=r"has 3 events, ledger\.checkpoint\.unsigned knows of 4"
     ):
         Ledger.open(path)
+
+
+@pytest.mark.parametrize("fault", ["rolled_back", "foreign", "garbage", "altered"])
+def test_a_refused_opening_keeps_file_and_wal_as_they_are(tmp_path: Path, fault: str) -> None:
+    program = (
+        "import os, sys\n"
+        "from ledger.store import Ledger\n"
+        "from tests import events_of as say\n"
+        "ledger = Ledger.create(sys.argv[1])\n"
+        "ledger.append(*say.opening('t'))\n"
+        "ledger.checkpoint()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, cwd=ROOT)
+    side = tmp_path / "ledger.checkpoint.unsigned"
+    claimed = sidefile.parse(side.read_bytes()).checkpoint
+    match fault:
+        case "rolled_back":
+            side.write_bytes(dataclasses.replace(claimed, size=99).text)
+        case "foreign":
+            side.write_bytes(
+                dataclasses.replace(claimed, origin=note.unsigned_origin(bytes(16))).text
+            )
+        case "garbage":
+            side.write_bytes(b"?")
+        case _:
+            side.write_bytes(dataclasses.replace(claimed, root=bytes(32)).text)
+    names = ("ledger.sqlite", "ledger.sqlite-wal", "ledger.checkpoint.unsigned")
+    before = [(tmp_path / name).read_bytes() for name in names]
+    with pytest.raises(IntegrityError):
+        Ledger.open(tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in names] == before
+    side.unlink()
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.size == 3
+    check_ledger(tmp_path)
 
 
 def test_a_checkpoint_file_of_another_ledger_is_refused(path: Path, tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_a_reader_with_an_open_cursor_does_not_block_the_writer(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"SQLite", b"x" * 5000, b"SQLite format 3\x00" + bytes(4080)]
+    "content", [b"", b"SQLite", b"x" * 5000, b"SQLite format 4\x00" + bytes(4080)]
 )
 def test_other_files_are_not_ledgers(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "f").write_bytes(content)
