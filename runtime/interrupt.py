@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock
+from contextlib import contextmanager, suppress
+from threading import RLock
+from types import FrameType
 from typing import Final, Literal
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -22,7 +23,8 @@ class StopSignal:
         self.name: str | None = None
         self.count = 0
         self.timed_out = False
-        self._lock = Lock()
+        # Not a plain lock: a signal arrives in the thread that may just hold it.
+        self._lock = RLock()
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     @property
@@ -83,22 +85,39 @@ class StopSignal:
 
 
 @contextmanager
-def listening(stop: StopSignal, leave: Callable[[int], object] = os._exit) -> Iterator[None]:
-    """Hand SIGINT and SIGTERM to `stop` in the running loop; at the second signal leave at once.
+def listening(
+    stop: StopSignal,
+    leave: Callable[[int], object] = os._exit,
+    *,
+    grace_seconds: float = 30.0,
+    say: Callable[[str], object] | None = None,
+) -> Iterator[None]:
+    """Hand SIGINT and SIGTERM to `stop`; say so at the first signal, at the second leave at once.
 
-    `leave` ends the program with the given exit code, without any cleaning up.
+    Works also while plug-ins keep the event loop from running; only in the main thread. `leave`
+    ends the program with the given exit code, without any cleaning up; `say` is given one line,
+    and by default writes it to stderr.
     """
-    loop = asyncio.get_running_loop()
+    tell = say or _to_stderr
 
-    def arrived(number: signal.Signals) -> None:
-        stop.request(number.name)
+    def arrived(number: int, _: FrameType | None) -> None:
+        # The event loop is not asked to call us: it may be busy for long. So this may interrupt
+        # anything, and must not use what it may have interrupted.
+        stop.request(signal.Signals(number).name)
         if stop.count > 1:
-            leave(128 + int(number))
+            leave(128 + number)
+        else:
+            tell(f"stopping: running attempts get {grace_seconds:g} s; once more to leave at once")
 
-    for number in SIGNALS:
-        loop.add_signal_handler(number, arrived, number)
+    before = {number: signal.signal(number, arrived) for number in SIGNALS}
     try:
         yield
     finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _to_stderr(line: str) -> None:
+    # Not by sys.stderr: its buffer may be what was interrupted.
+    with suppress(OSError):
+        os.write(2, f"acl: {line}\n".encode())

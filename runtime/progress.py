@@ -2,7 +2,9 @@
 
 import json
 import logging
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +42,11 @@ class Progress:
     remaining_seconds: float | None
 
 
-def measure(state: RunState, elapsed: float, *, over: bool = False) -> Progress:
-    """Count `state`, `elapsed` seconds after the work began; unless `over`, the run goes on."""
+def measure(state: RunState, wall_ns: int, elapsed: float, *, over: bool = False) -> Progress:
+    """Count `state`, `elapsed` seconds after the work began; unless `over`, the run goes on.
+
+    `wall_ns` is the time by the run's own clock: of its events the copies are older than the run.
+    """
     stages = dict.fromkeys(("pending", "running", "done", "error", "cancelled"), 0)
     for task in state.tasks.values():
         # The events of a reused task bring it from pending to done in one transaction.
@@ -53,7 +58,7 @@ def measure(state: RunState, elapsed: float, *, over: bool = False) -> Progress:
     return Progress(
         run_id=state.run_id,
         status=state.status if over or state.finished else "running",
-        at=state.last_at or "",
+        at=datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         total=counts.total,
         reused=counts.reused,
         correct=counts.correct,
@@ -80,13 +85,15 @@ class ProgressFiles:
     def write(self, progress: Progress) -> None:
         """Replace the latest, and add a line."""
         line = json.dumps(asdict(progress), allow_nan=False)
+        new = self._latest.with_suffix(".json.new")
         try:
-            new = self._latest.with_suffix(".json.new")
             new.write_text(line + "\n", encoding="utf-8")
             new.replace(self._latest)
             with self._lines.open("a", encoding="utf-8") as lines:
                 lines.write(line + "\n")
         except OSError as error:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
             if not self._complained:
                 _log.warning("progress cannot be written: %s", error)
             self._complained = True

@@ -9,6 +9,7 @@ from typing import Final
 from ledger.errors import AclError
 from ledger.events import ErrorInfo
 from ledger.state import RunState
+from ledger.tail import Clock
 from ledger.view import Blobs
 from runtime.progress import Progress, ProgressFiles, measure
 from runtime.recorder import Recorder, to_the_end
@@ -35,14 +36,14 @@ class Publisher:
         directory: Path,
         projectors: Sequence[ProjectorFor],
         on_progress: OnProgress | None,
-        monotonic: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._recorder = recorder
         self._projectors = [make(directory) for make in projectors]
         self._on_progress = on_progress
         self._files = ProgressFiles(directory)
-        self._monotonic = monotonic
-        self._begun = monotonic()
+        self._clock = clock
+        self._begun = clock()[1]
         self._moved = asyncio.Event()
         self._failed: dict[int, AclError | OSError] = {}
         self._task: asyncio.Task[None] | None = None
@@ -58,7 +59,7 @@ class Publisher:
 
     def start(self) -> None:
         """Begin to follow."""
-        self._begun = self._monotonic()
+        self._begun = self._clock()[1]
         self._task = asyncio.create_task(self._follow())
         self.moved()
 
@@ -90,7 +91,8 @@ class Publisher:
     def look(self, *, over: bool = False) -> None:
         """Show everybody the state as it is now; what goes wrong there does not touch the run."""
         with self._recorder.reading() as (state, view):
-            progress = measure(state, self._monotonic() - self._begun, over=over)
+            wall, monotonic = self._clock()
+            progress = measure(state, wall, (monotonic - self._begun) / 1e9, over=over)
             self._files.write(progress)
             if self._on_progress is not None:
                 self._on_progress(progress)

@@ -144,7 +144,7 @@ class UnifiedEvaluationRuntime:
         with run_log(self.directory / LOG_NAME, self.redactor):
             self.recorder = Recorder(self._ledger, self.redactor, patience=around.patience)
             self._publisher = Publisher(
-                self.recorder, self.directory, projectors, on_progress, around.monotonic
+                self.recorder, self.directory, projectors, on_progress, around.clock
             )
             try:
                 workers = await self._run_attempts(await self._prepare())

@@ -1,9 +1,11 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 
-from runtime.interrupt import StopSignal, listening
+from runtime.interrupt import SIGNALS, StopSignal, listening
 
 
 def test_nobody_asked_yet() -> None:
@@ -40,10 +42,11 @@ def test_whoever_waits_is_woken_from_another_thread() -> None:
 
 def test_signals_arrive_and_the_second_leaves_at_once() -> None:
     left: list[int] = []
+    told: list[str] = []
 
     async def run() -> StopSignal:
         stop = StopSignal()
-        with listening(stop, left.append):
+        with listening(stop, left.append, grace_seconds=7, say=told.append):
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.wait_for(stop.wait(), 10)
             assert left == []
@@ -54,12 +57,55 @@ def test_signals_arrive_and_the_second_leaves_at_once() -> None:
 
     stop = asyncio.run(run())
     assert (stop.name, left) == ("SIGTERM", [130])
+    assert told == ["stopping: running attempts get 7 s; once more to leave at once"]
+
+
+def test_a_signal_wakes_a_loop_that_waits() -> None:
+    async def run() -> None:
+        stop = StopSignal()
+        with listening(stop, lambda _: None, say=lambda _: None):
+            timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))
+            timer.start()
+            await asyncio.wait_for(stop.wait(), 20)
+
+    asyncio.run(run())
+
+
+def test_the_second_signal_ends_a_program_whose_loop_is_blocked() -> None:
+    program = """
+import asyncio, time
+from runtime.interrupt import StopSignal, listening
+async def main():
+    with listening(StopSignal()):
+        print("ready", flush=True)
+        time.sleep(60)
+asyncio.run(main())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.readline().startswith("acl: stopping: running attempts get 30 s")
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130
+
+
+def test_a_signal_may_arrive_while_the_stop_is_asked_for() -> None:
+    stop = StopSignal()
+    with stop._lock:
+        stop.request("SIGINT")
+    assert stop.requested
 
 
 def test_afterwards_signals_do_what_they_did_before() -> None:
     async def run() -> None:
+        before = [signal.getsignal(number) for number in SIGNALS]
         with listening(StopSignal(), lambda _: None):
-            pass
+            assert [signal.getsignal(number) for number in SIGNALS] != before
+        assert [signal.getsignal(number) for number in SIGNALS] == before
 
     asyncio.run(run())
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

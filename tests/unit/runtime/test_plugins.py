@@ -32,7 +32,7 @@ def test_a_plugin_that_cannot_be_imported_breaks_only_its_own_use() -> None:
 
 
 def test_a_plugin_that_exits_when_it_is_imported_is_refused() -> None:
-    with pytest.raises(UsageError, match="cannot be loaded: StageError: .* SystemExit: 3"):
+    with pytest.raises(UsageError, match=r"cannot be loaded: StageError: .* SystemExit: 3"):
         with_benchmark(SystemExit(3)).benchmark("listed")
 
 

@@ -1,5 +1,7 @@
+import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,8 @@ from ledger.state import RunState
 from ledger.store import Ledger
 from runtime.progress import ProgressFiles, measure
 from tests import events_of as say
+
+NOON = 1_000_000_000 * 10**9  # 2001-09-09T01:46:40Z
 
 
 def state_of(tmp_path: Path, *events: ev.AnyEvent) -> RunState:
@@ -32,7 +36,7 @@ def state(tmp_path: Path) -> RunState:
 
 
 def test_every_task_is_counted_in_one_place(state: RunState) -> None:
-    found = measure(state, 30.0)
+    found = measure(state, NOON, 30.0)
     parts = (found.pending, found.running, found.done, found.error, found.cancelled)
     assert parts == (1, 1, 1, 1, 1)
     assert sum(parts) == found.total
@@ -41,24 +45,24 @@ def test_every_task_is_counted_in_one_place(state: RunState) -> None:
 
 
 def test_the_time_left_is_guessed_from_the_tasks_worked_on(state: RunState) -> None:
-    found = measure(state, 30.0)
+    found = measure(state, NOON, 30.0)
     assert found.tasks_per_minute == 4.0  # two tasks in half a minute
     assert found.remaining_seconds == 30.0  # two are left
 
 
 def test_before_the_first_task_nothing_is_guessed(tmp_path: Path) -> None:
-    found = measure(state_of(tmp_path, *say.opening("a")), 5.0)
+    found = measure(state_of(tmp_path, *say.opening("a")), NOON, 5.0)
     assert (found.tasks_per_minute, found.remaining_seconds) == (None, None)
 
 
 def test_a_run_that_is_over_without_an_end_was_interrupted(state: RunState) -> None:
-    assert measure(state, 1.0, over=True).status == "interrupted"
+    assert measure(state, NOON, 1.0, over=True).status == "interrupted"
 
 
 def test_the_latest_is_replaced_and_the_lines_add_up(state: RunState, tmp_path: Path) -> None:
     files = ProgressFiles(tmp_path)
-    files.write(measure(state, 1.0))
-    files.write(measure(state, 2.0))
+    files.write(measure(state, NOON, 1.0))
+    files.write(measure(state, NOON, 2.0))
     assert json.loads((tmp_path / "progress.json").read_text())["elapsed_seconds"] == 2.0
     lines = (tmp_path / "progress.jsonl").read_text().splitlines()
     assert [json.loads(line)["elapsed_seconds"] for line in lines] == [1.0, 2.0]
@@ -69,6 +73,22 @@ def test_where_progress_cannot_be_written_the_run_goes_on(
     state: RunState, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = ProgressFiles(tmp_path / "missing")
-    files.write(measure(state, 1.0))
-    files.write(measure(state, 2.0))
+    files.write(measure(state, NOON, 1.0))
+    files.write(measure(state, NOON, 2.0))
     assert caplog.text.count("progress cannot be written") == 1
+
+
+def test_the_time_is_that_of_the_run_and_not_of_its_events(state: RunState) -> None:
+    assert measure(state, NOON, 1.0).at == "2001-09-09T01:46:40.000000Z"
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(
+    state: RunState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, data: str, **options: Any) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    ProgressFiles(tmp_path).write(measure(state, NOON, 1.0))
+    assert list(tmp_path.glob("progress*")) == []

@@ -38,7 +38,7 @@ class Projector:
 
 def publisher(recorder: Recorder, tmp_path: Path, *projectors: Any, tell: Any = None) -> Publisher:
     makers = [lambda _, one=one: one for one in projectors]
-    return Publisher(recorder, tmp_path, makers, tell, lambda: 0.0)
+    return Publisher(recorder, tmp_path, makers, tell, lambda: (0, 0))
 
 
 def test_a_look_shows_everybody_the_same_state(recorder: Recorder, tmp_path: Path) -> None:
