@@ -19,12 +19,13 @@ from typing import Self
 
 from ledger import database, note, sidefile
 from ledger.database import Database, explain, in_doubt, out_of_room
-from ledger.errors import AclError, LedgerDead, NotStored, UsageError
+from ledger.errors import AclError, LedgerDamaged, LedgerDead, NotStored, UsageError
 from ledger.events import AnyEvent, LedgerSealed
 from ledger.lock import WAIT, WriterLock, lock_path
 from ledger.opening import Source, ledger_file
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 from ledger.view import LedgerView
+from ledger.wal import unread_commits
 
 __all__ = ["Clock", "Copy", "Entropy", "Ledger", "Receipt"]
 
@@ -69,6 +70,10 @@ class Ledger:
         self._dead: str | None = None
         self._stale = False
         beside = sidefile.read(path)
+        # Nobody writes: the lock is ours, and this process has no connection to write with yet.
+        fault = unread_commits(path)
+        if fault is not None:
+            raise LedgerDamaged(f"{path}: {fault}")
         # Closing a connection that could write folds the -wal into the file and deletes it: a
         # ledger that is refused here must keep it.
         with closing(Source(path, locked=True)) as source:

@@ -15,7 +15,7 @@ from ledger.verify.claims import Claims, Policy
 from ledger.verify.finding import Finding, Severity, broken, remark, unproven
 from ledger.verify.origins import Origins
 from ledger.verify.pieces import Pieces
-from ledger.verify.tables import check_file, measure
+from ledger.verify.tables import check_file, measure, unread_commits
 from ledger.verify.walk import Walk
 from ledger.view import LedgerView
 
@@ -48,12 +48,13 @@ def verify(
     path = ledger.path if isinstance(ledger, LedgerView) else ledger_file(ledger)
     yield from claims.load_beside(path)
     try:
+        unread = unread_commits(path)
         source = ledger.source if isinstance(ledger, LedgerView) else Source(path)
     except LedgerDamaged as error:
         yield broken("schema", error.message)
         return
     try:
-        yield from _verify(source, claims, verifiers, min_size)
+        yield from _verify(source, claims, verifiers, min_size, unread)
     finally:
         if not isinstance(ledger, LedgerView):
             source.close()
@@ -76,11 +77,15 @@ def _compare_tree(ledger: LedgerView | str | Path, tree: Tree) -> Iterator[Findi
 
 
 def _verify(
-    source: Source, claims: Claims, verifiers: Sequence[note.Verifier], min_size: int
+    source: Source,
+    claims: Claims,
+    verifiers: Sequence[note.Verifier],
+    min_size: int,
+    unread: str | None,
 ) -> Iterator[Finding]:
     any_broken = False
     newer: list[str] = []
-    for finding in _everything(source, claims, verifiers, min_size, newer):
+    for finding in _everything(source, claims, verifiers, min_size, newer, unread):
         any_broken = any_broken or finding.severity == "broken"
         yield finding
     if newer and not any_broken:
@@ -95,10 +100,13 @@ def _everything(
     verifiers: Sequence[note.Verifier],
     min_size: int,
     newer: list[str],
+    unread: str | None,
 ) -> Iterator[Finding]:
     yield from check_file(source)
     extent, faults = measure(source)
     yield from faults
+    if unread is not None:
+        yield broken("wal_damaged", unread, extent.events)
     yield from claims.load(source, extent)
     pieces = Pieces(source, extent)
     try:

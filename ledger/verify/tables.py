@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+from ledger import lock, wal
 from ledger.errors import LedgerDamaged
 from ledger.opening import Source
 from ledger.verify.finding import Finding, broken
@@ -44,6 +46,23 @@ def check_file(source: Source) -> Iterator[Finding]:
             continue
         if hidden:
             yield broken("table", f"{table} has a row {hidden[0][0]}")
+
+
+def unread_commits(path: Path) -> str | None:
+    """Say what the `-wal` of a ledger hides; None while somebody writes it.
+
+    Raises LedgerDamaged if what has the lock's name is none.
+    """
+    if lock.holder(path) is not None:
+        return None
+    before = wal.state(path)
+    try:
+        fault = wal.unread_commits(path)
+    except OSError:
+        # Whoever opens the ledger next says what is wrong.
+        return None
+    # A writer that came meanwhile may have begun the -wal anew.
+    return fault if lock.holder(path) is None and wal.state(path) == before else None
 
 
 _KEYS: Final = {
