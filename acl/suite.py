@@ -54,7 +54,8 @@ def _call(
     orchestrator = Orchestrator(suite, results_dir, stop=stop, command=("acl", *sys.argv[1:]))
 
     async def main() -> OrchestrationResult:
-        with listening(stop), progress_table([one.name for one in suite.requests]) as rows:
+        listen = listening(stop, grace_seconds=suite.cleanup_grace_seconds)
+        with listen, progress_table([request.name for request in suite.requests]) as rows:
             if rows is None:
                 return await orchestrator.run(projectors)
             return await orchestrator.run(projectors, rows.progress, rows.end)

@@ -209,19 +209,23 @@ def test_when_the_time_is_over_the_suite_has_timed_out(acl: Acl, tmp_path: Path)
 
 
 def test_a_signal_ends_the_suite_with_its_status(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "acl", "run", "-f", str(slow(tmp_path)), "--json"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)
+    file = slow(tmp_path, cleanup_grace_seconds=7)
+    command = [sys.executable, "-m", "acl", "run", "-f", str(file), "--json"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         details = tmp_path / "results" / "acl-repair" / "none" / "one" / "details"
         while process.poll() is None and not details.exists():
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=60)
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
     assert process.returncode == 130
+    assert b"running attempts get 7 s" in err
     document = json.loads(out)
     assert document["status"] == "cancelled"
     assert [run["status"] for run in document["requests"]] == ["cancelled", "cancelled"]
