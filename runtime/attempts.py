@@ -162,7 +162,7 @@ class Attempt:
         if error is not None and (error.fatal or error.code in HOUSE_FAULTS):
             return None
         while True:
-            event = await judge(self.trail, tried)
+            event = await self._judge(tried)
             retry = self._retry(event.evaluation_error)
             if retry is None:
                 await self.trail.record(event)
@@ -172,6 +172,9 @@ class Attempt:
             )
             await self._again(retry, "evaluate", event.evaluation_error, dropped)
             await self._work.sleep(retry.delay)
+
+    async def _judge(self, tried: Tried) -> ev.EvaluationFinished:
+        return await judge(self.trail, tried)
 
     async def _finish(self, tried: Tried, verdict: ev.EvaluationFinished | None) -> None:
         run_error = tried.error

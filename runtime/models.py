@@ -114,10 +114,16 @@ class ExecutionSpec(Model):
 
 
 class RunRuntimeSpec(Model):
-    """Reuse: a non-empty `reuse_run_id` switches it on."""
+    """Reuse: a non-empty `reuse_run_id` switches it on.
+
+    `reuse_changed` takes tasks over whose input is another one by now. With `reuse_require_equal`
+    a source that was asked for otherwise is refused.
+    """
 
     reuse: bool | None = None
     reuse_run_id: str = ""
+    reuse_changed: bool = False
+    reuse_require_equal: bool = False
 
     @model_validator(mode="before")
     @classmethod

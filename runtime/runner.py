@@ -30,7 +30,8 @@ from runtime.publishing import OnProgress, ProjectorFor, Publisher
 from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION, Redactor
 from runtime.results import MetricResult, RequestOutcome
-from runtime.reuse import ReuseSource, freeze_reuse_source, frozen_event, plan_takeover
+from runtime.reuse import FrozenReuse, freeze_reuse_source
+from runtime.reuse_takeover import Materialized, materialize_reused
 from runtime.runlog import run_log
 from runtime.selection import select, selection_event
 from runtime.setup import Setup, prepare
@@ -93,7 +94,8 @@ class UnifiedEvaluationRuntime:
         self.command: tuple[str, ...] = ()
         self.orchestration_id: str | None = None
         self.share: Share | None = None
-        self.source: ReuseSource | None = None
+        self.reuse = FrozenReuse()
+        self._reused = Materialized()
         self._workers: Workers | None = None
         self._publisher: Publisher
 
@@ -111,7 +113,10 @@ class UnifiedEvaluationRuntime:
 
     def freeze_reuse_source(self) -> None:
         """Decide what is reused, before any output of any request is reserved."""
-        self.source = freeze_reuse_source(self.request, self.results_dir)
+        version = str(self.setup.benchmark.version)
+        self.reuse = freeze_reuse_source(
+            self.request, self.results_dir, redactor=self.redactor, benchmark_version=version
+        )
 
     def reserve_output(self) -> None:
         """Make the run directory and its ledger; from here on the run exists."""
@@ -130,8 +135,7 @@ class UnifiedEvaluationRuntime:
 
     def close_source(self) -> None:
         """Let go of what was to be reused."""
-        if self.source is not None:
-            self.source.close()
+        self.reuse.close()
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -142,6 +146,7 @@ class UnifiedEvaluationRuntime:
         assert self.redactor is not None
         around = self.surroundings
         with run_log(self.directory / LOG_NAME, self.redactor):
+            self.reuse.repeat()
             self.recorder = Recorder(self._ledger, self.redactor, patience=around.patience)
             self._publisher = Publisher(
                 self.recorder, self.directory, projectors, on_progress, around.clock
@@ -165,15 +170,15 @@ class UnifiedEvaluationRuntime:
         """Begin the run, select its tasks, take over what is reused; return what is to be run."""
         setup = self.setup
         params = dict(self.request.benchmark.params)
-        await self.recorder.record(self._created(), frozen_event(self.source), RunStarted())
+        await self.recorder.record(self._created(), self.reuse.event(), RunStarted())
         _log.info("run %s: %s, %s", self.directory.name, setup.benchmark.id, self.request.model.id)
         tasks = await self._patiently(in_daemon(select, setup.benchmark, params))
         version = str(setup.benchmark.version)
         await self.recorder.record(selection_event(setup.benchmark.id, version, params, tasks))
         _log.info("%d tasks are selected", len(tasks))
-        reused = await self._materialize_reused(tasks)
+        self._reused = await self._materialize_reused(tasks)
         self._publisher.start()
-        return [task for task in tasks if task.task_id not in reused]
+        return [task for task in tasks if task.task_id not in self._reused.done]
 
     def _created(self) -> RunCreated:
         known: dict[str, Any] = program()
@@ -193,20 +198,14 @@ class UnifiedEvaluationRuntime:
         """Await what a plug-in does; raise Stopped where it goes on long after a stop."""
         return await unless_stopped(work, self.stop, self.surroundings.grace_seconds)
 
-    async def _materialize_reused(self, tasks: Sequence[Task]) -> set[str]:
-        """Take over what the source finished well, in one transaction; return the task ids."""
-        if self.source is None:
-            return set()
-        plan = await asyncio.to_thread(plan_takeover, self.source, tasks, self.request.execution)
-        outcomes = await self.recorder.record_streams(plan.streams)
-        reused = set()
-        for task, outcome in zip(plan.tasks, outcomes, strict=True):
-            if isinstance(outcome, AclError):
-                _log.warning("task %s runs again: %s", task.task_id, outcome)
-            else:
-                reused.add(task.task_id)
-        self.close_source()
-        return reused
+    async def _materialize_reused(self, tasks: Sequence[Task]) -> Materialized:
+        """Take over what the source finished well, in one transaction."""
+        source, found = self.reuse.source, Materialized()
+        if source is not None:
+            benchmark = self.setup.benchmark
+            found = await materialize_reused(self.recorder, source, tasks, self.request, benchmark)
+            self.close_source()
+        return found
 
     async def _run_attempts(self, tasks: Sequence[Task]) -> Workers:
         """Make the attempts of `tasks`, in order, as many at once as there are places."""
@@ -221,7 +220,8 @@ class UnifiedEvaluationRuntime:
             sleep=around.sleep,
         )
         moved = self._publisher.moved
-        self._workers = Workers(work, tasks, share.dispatcher, self.stop, moved)
+        taken = self._reused.attempts
+        self._workers = Workers(work, tasks, share.dispatcher, self.stop, moved, taken)
         self._workers.start()
         share.prepared.set()
         await self._workers.finish()

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from ledger import events as ev
 from ledger.errors import LedgerDead, LedgerStateError, NotStored
@@ -12,6 +13,8 @@ from runtime.contracts import Task
 from runtime.dispatch import Dispatcher, Line
 from runtime.interrupt import StopSignal
 from runtime.recorder import Recorder
+from runtime.reuse_copies import AttemptEvents
+from runtime.reused_attempt import ReusedAttempt
 from runtime.stages import explain
 from runtime.trail import Work
 
@@ -21,18 +24,23 @@ _GROUP = 500
 
 
 class TaskRun:
-    """One task at work; only `run` and `cancel` move it."""
+    """One task at work; only `run` and `cancel` move it.
 
-    def __init__(self, work: Work, task: Task) -> None:
+    With `taken` attempts, of which copies are in the ledger, it has begun already.
+    """
+
+    def __init__(self, work: Work, task: Task, taken: Sequence[AttemptEvents] = ()) -> None:
         self.task = task
         self.attempts: list[Attempt] = []
         self.over = False
         self._work = work
+        self._taken = {one.number: ReusedAttempt(work, task, one) for one in taken}
 
     async def run(self) -> None:
         """Make attempts 1..k, or fewer where the first right answer ends it; then end the task."""
         execution = self._work.setup.request.execution
-        await self._work.recorder.record(ev.TaskStarted(task=self.task.task_id))
+        if not self._taken:
+            await self._work.recorder.record(ev.TaskStarted(task=self.task.task_id))
         if self._work.setup.parallel:
             await self._all(execution.k)
         else:
@@ -48,7 +56,7 @@ class TaskRun:
         )
 
     async def _all(self, k: int) -> None:
-        self.attempts = [Attempt(self._work, self.task, number + 1) for number in range(k)]
+        self.attempts = [self._attempt(number + 1) for number in range(k)]
         outcomes = await asyncio.gather(
             *(attempt.run() for attempt in self.attempts), return_exceptions=True
         )
@@ -58,16 +66,19 @@ class TaskRun:
 
     async def _one_by_one(self, k: int, *, stop: bool) -> None:
         for number in range(k):
-            attempt = Attempt(self._work, self.task, number + 1)
+            attempt = self._attempt(number + 1)
             self.attempts.append(attempt)
             await attempt.run()
             if stop and attempt.solved:
                 return
 
+    def _attempt(self, number: int) -> Attempt:
+        return self._taken.get(number) or Attempt(self._work, self.task, number)
+
     async def cancel(self, reason: str) -> None:
         """End whatever is open, and the task, which began and did not end."""
         if not self.over:
-            for attempt in self.attempts:
+            for attempt in {*self.attempts, *self._taken.values()}:
                 await attempt.abandon()
             await self._end(ev.TaskCancelled(task=self.task.task_id, reason=reason))
 
@@ -79,6 +90,7 @@ class TaskRun:
 class Workers:
     """Works on `tasks` in order, as places become free for them, until told to stop.
 
+    `taken` are attempts, by task, that were made elsewhere and only need a verdict.
     Afterwards `failures` tells of tasks that were given up, `fatal` how many attempts ended in a
     fatal error, and `cancelled` how many tasks the stop kept from ending.
     """
@@ -90,8 +102,10 @@ class Workers:
         dispatcher: Dispatcher,
         stop: StopSignal,
         moved: Callable[[], None],
+        taken: Mapping[str, Sequence[AttemptEvents]] = MappingProxyType({}),
     ) -> None:
         self._work = work
+        self._taken = taken
         self._dispatcher = dispatcher
         self._stop = stop
         self._moved = moved
@@ -123,7 +137,7 @@ class Workers:
             await self._cancel_all(waiting)
 
     async def _one(self, task: Task) -> None:
-        run = TaskRun(self._work, task)
+        run = TaskRun(self._work, task, self._taken.get(task.task_id, ()))
         self._running[task.task_id] = run
         try:
             await run.run()
@@ -168,6 +182,10 @@ class Workers:
                 await run.cancel(reason)
             except LedgerStateError as error:
                 _log.warning("task %s: %s", run.task.task_id, error.message)
+        begun = [task for task in waiting if task.task_id in self._taken]
+        for task in begun:
+            await TaskRun(self._work, task, self._taken[task.task_id]).cancel(reason)
+        waiting = [task for task in waiting if task.task_id not in self._taken]
         for begin in range(0, len(waiting), _GROUP):
             group = waiting[begin : begin + _GROUP]
             cancelled = [ev.TaskCancelled(task=task.task_id, reason=reason) for task in group]

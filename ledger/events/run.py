@@ -103,7 +103,7 @@ class ReuseFrozen(Event):
     root: str | None = None
     run_info_sha256: str | None = None
     running: bool | None = None
-    differences: Annotated[tuple[Differing, ...], LISTED] = ()
+    differences: Annotated[tuple[Differing, ...] | None, LISTED] = None
 
 
 class RunStarted(Event):

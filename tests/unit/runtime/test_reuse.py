@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledger import events as ev
-from ledger.canonical import Binary
+from ledger.canonical import BINARY_PIECE, Binary
 from ledger.errors import NotALedger, RunNotFound, UsageError
 from ledger.view import LedgerView
 from runtime.contracts import AttemptContext, Task
@@ -86,7 +86,7 @@ def test_every_reused_task_names_its_source(tmp_path: Path) -> None:
         assert event.source_path == "listed/none/first"
         assert event.source_ledger_id == first.state.ledger_id
         assert (event.size, event.root) == (size, root.hex())
-        assert event.leaves == Binary(leaves)
+        assert event.leaves == Binary(leaves + bytes(-len(leaves) % BINARY_PIECE))
         assert (event.chained, event.lineage) == (False, None)
         assert event.checkpoint == last_note
         assert list(event.sequence) == [r.seq for r in first.events if r.task == event.task]
@@ -248,9 +248,9 @@ def test_the_newest_run_with_a_run_info_is_taken(tmp_path: Path) -> None:
         run_info(evaluate(tmp_path, Agent(), TASKS, output={"run_id": name}), started)
     evaluate(tmp_path, Agent(), TASKS, output={"run_id": "without"})
     frozen = freeze_reuse_source(request(runtime={"reuse": True}), tmp_path)
-    assert frozen is not None
     frozen.close()
-    assert (frozen.mode, frozen.run_id) == ("implicit", "new")
+    assert frozen.source is not None
+    assert (frozen.source.mode, frozen.source.run_id) == ("implicit", "new")
 
 
 def test_a_run_that_was_killed_before_it_took_over_hides_no_older_source(tmp_path: Path) -> None:
@@ -270,9 +270,9 @@ def test_candidates_of_another_model_or_without_a_ledger_are_passed_over(
     empty.mkdir()
     (empty / "run_info.json").write_text("{")
     asked = request(runtime={"reuse": True}, model={"id": "a:b"})
-    assert freeze_reuse_source(asked, tmp_path) is None
-    assert "has another id" in caplog.text
-    assert "empty is not reused" in caplog.text
+    assert freeze_reuse_source(asked, tmp_path).source is None
+    assert "is not reused: it is of another model, 'a/b'" in caplog.text
+    assert "'empty' is not reused" in caplog.text
 
 
 def test_without_any_candidate_the_run_is_a_new_one(tmp_path: Path) -> None:

@@ -1,0 +1,178 @@
+"""Attempts that ran and have no verdict: which of them need only be evaluated.
+
+An attempt whose evaluation never came, or failed by a fault of the house, has a result that is as
+good as any. It is judged by what was recorded, so everything that the verifier may look at must
+have been: the files of an environment that is gone cannot be fetched any more.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, get_args
+
+from ledger import events as ev
+from ledger.state import AttemptState, RunState, TaskState
+from ledger.view import LedgerView, Recorded
+from runtime.contracts import Benchmark
+from runtime.models import ExecutionSpec
+from runtime.retry import HOUSE_FAULTS
+from runtime.reuse_copies import AttemptEvents
+
+_JUDGING: Final = frozenset({"evaluate", "analyze"})
+_OF_TASKS: Final = frozenset((*get_args(ev.OneTaskEvent), *get_args(ev.OneAttemptEvent)))
+"""What can be a copy: the original files of an import are not."""
+
+
+def unjudged(
+    source: RunState, view: LedgerView, benchmark: Benchmark, execution: ExecutionSpec
+) -> "Unjudged":
+    """The rule by which attempts of `source` are chosen for a run of `benchmark`."""
+    collects = type(benchmark).collect_artifacts is not Benchmark.collect_artifacts
+    return Unjudged(source, view, execution, collects=collects)
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """Chooses attempts that can be evaluated as they are recorded; `collects`: files are kept."""
+
+    source: RunState
+    view: LedgerView
+    execution: ExecutionSpec
+    collects: bool
+
+    def of(self, task: TaskState) -> list[AttemptState]:
+        """The attempts of a task that need only be evaluated, by number."""
+        # What an import holds of an attempt that did not end is an excerpt.
+        if self.source.imported is not None or task.stage == "done":
+            return []
+        most = self.execution.k
+        if self.execution.strategy == "stop_on_correct":
+            # Whether a later one is made is decided by those before it.
+            most = 1
+        numbers = sorted(number for number in task.attempts if number <= most)
+        return [one for one in map(task.attempts.__getitem__, numbers) if self._fits(one)]
+
+    def _fits(self, attempt: AttemptState) -> bool:
+        if attempt.result is None or attempt.verdict or attempt.erased:
+            return False
+        if attempt.status not in (None, "cancelled", "eval_error"):
+            return False
+        if not self._was_left(attempt):
+            return False
+        result = self.view.event(attempt.result).event
+        if not isinstance(result, ev.ResultRecorded) or result.error is not None:
+            return False
+        return result.status == "completed" and not self._masked(result) and self._kept(attempt)
+
+    def _was_left(self, attempt: AttemptState) -> bool:
+        """Whether it was not judged, or could not be by no fault of agent or verifier."""
+        if attempt.evaluation is None:
+            return attempt.status != "eval_error"
+        event = self.view.event(attempt.evaluation).event
+        error = event.evaluation_error if isinstance(event, ev.EvaluationFinished) else None
+        return error is not None and (error.fatal or error.code in HOUSE_FAULTS)
+
+    def _kept(self, attempt: AttemptState) -> bool:
+        """Whether all files were kept that were to be, as they were: only then judging began."""
+        if attempt.artifacts is None:
+            return not self.collects or attempt.phase in _JUDGING
+        return not self._masked(self.view.event(attempt.artifacts).event)
+
+    @staticmethod
+    def _masked(event: ev.AnyEvent | None) -> bool:
+        """Whether a secret was taken out, which the verifier would have seen."""
+        return event is None or bool(event.redactions)
+
+
+# -- their events --------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Sequences:
+    """Where the events stand that are taken over of whole tasks and of attempts."""
+
+    tasks: dict[str, list[int]]
+    attempts: dict[str, list[AttemptEvents]] = field(default_factory=dict)
+
+
+def find_sequences(
+    source: RunState,
+    view: LedgerView,
+    tasks: Sequence[str],
+    attempts: dict[str, list[AttemptState]],
+) -> Sequences:
+    """Read the source once; find all events of `tasks`, and of `attempts` those up to the result.
+
+    An attempt that has other results before that is left out: copies end with the first.
+    """
+    found = Sequences({task: [] for task in tasks})
+    begun: dict[tuple[str, int | None], _Begun] = {
+        (task, attempt.number): _Begun(attempt)
+        for task, those in attempts.items()
+        for attempt in those
+    }
+    over: set[str] = set()
+    for recorded in view.events(until=source.size):
+        task = recorded.task
+        # Told by the header: an erased event is one all the same, and its task cannot be copied.
+        if task is None or ev.BY_CODE[recorded.header.code] not in _OF_TASKS:
+            continue
+        if task in found.tasks and task not in over:
+            if recorded.type != "task.reused":
+                found.tasks[task].append(recorded.seq)
+            if recorded.type == "task.finished":
+                over.add(task)
+        elif (one := begun.get((task, recorded.attempt))) is not None:
+            one.take(recorded)
+    by_task: defaultdict[str, list[AttemptEvents]] = defaultdict(list)
+    for (task, _), one in begun.items():
+        by_task[task] += one.events()
+    found.attempts = {task: those for task, those in by_task.items() if those}
+    return found
+
+
+class _Begun:
+    """Follows one attempt as far as its result."""
+
+    def __init__(self, attempt: AttemptState) -> None:
+        assert attempt.result is not None
+        self._attempt = attempt
+        self._result = attempt.result
+        self._sequence: list[int] = []
+        self._open: dict[str, None] = {}
+        self._results = self._retries = self._calls = 0
+        self._plan: ev.PlanResolved | None = None
+
+    def take(self, recorded: Recorded) -> None:
+        """Look at the next event of the attempt."""
+        if recorded.seq > self._result or recorded.type == "attempt.reused":
+            return
+        self._sequence.append(recorded.seq)
+        match recorded.event:
+            case ev.CallStarted(call_id=call_id):
+                self._open[call_id] = None
+                self._calls += 1
+            case ev.CallFinished(call_id=call_id) | ev.CallLost(call_id=call_id):
+                self._open.pop(call_id, None)
+            case ev.PlanResolved() as plan:
+                self._plan = plan
+            case ev.AttemptRetried():
+                self._retries += 1
+            case ev.ResultRecorded():
+                self._results += 1
+            case _:
+                pass
+
+    def events(self) -> Iterator[AttemptEvents]:
+        """What is taken over, if anything can be."""
+        if self._results == 1:
+            yield AttemptEvents(
+                number=self._attempt.number,
+                sequence=tuple(self._sequence),
+                lost=tuple(self._open),
+                files=self._attempt.artifacts,
+                retries=self._retries,
+                calls=self._calls,
+                plan_hash=self._plan.plan_hash if self._plan else None,
+                applied_recipes=self._plan.applied_recipes if self._plan else (),
+            )

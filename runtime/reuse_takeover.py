@@ -1,0 +1,194 @@
+"""What a run takes over from its source: finished tasks whole, and attempts that lack a verdict.
+
+Everything goes into the new ledger in one transaction, in the order of the run's own tasks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ledger.errors import AclError
+from ledger.state import AttemptState, TaskState
+from runtime.contracts import Benchmark, Task
+from runtime.models import ExecutionSpec, RunRequest
+from runtime.recorder import Recorder
+from runtime.reuse_attempts import Sequences, Unjudged, find_sequences, unjudged
+from runtime.reuse_copies import (
+    AttemptCopies,
+    AttemptEvents,
+    Provenance,
+    TaskCopies,
+    can_be_stored,
+)
+from runtime.reuse_source import ReuseSource
+
+Stream = TaskCopies | AttemptCopies
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Takeover:
+    """What is to be taken over: one stream of events per task, in order, and why not the rest.
+
+    `changed` names tasks whose input is another one by now, `unknown` those of which nobody can
+    tell, `damaged` those that cannot be copied.
+    """
+
+    streams: list[Stream] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Materialized:
+    """What was taken over: tasks that are done, and attempts, by task, that wait for a verdict."""
+
+    done: set[str] = field(default_factory=set)
+    attempts: dict[str, tuple[AttemptEvents, ...]] = field(default_factory=dict)
+
+
+async def materialize_reused(
+    recorder: Recorder,
+    source: ReuseSource,
+    tasks: Sequence[Task],
+    request: RunRequest,
+    benchmark: Benchmark,
+) -> Materialized:
+    """Copy what the source finished well, in one transaction; return what that was.
+
+    Correct and wrong results are taken over; errors, what is missing, and what cannot be copied
+    run again.
+    """
+    plan = await asyncio.to_thread(plan_takeover, source, tasks, request, benchmark)
+    outcomes = await recorder.record_streams(plan.streams)
+    found = Materialized()
+    for stream, outcome in zip(plan.streams, outcomes, strict=True):
+        if isinstance(outcome, AclError):
+            _log.warning("task %s runs again: %s", stream.task, outcome)
+        elif isinstance(stream, TaskCopies):
+            found.done.add(stream.task)
+        else:
+            found.attempts[stream.task] = tuple(taken for _, taken in stream.attempts)
+    _tell(source, plan, found, request)
+    return found
+
+
+def plan_takeover(
+    source: ReuseSource, tasks: Sequence[Task], request: RunRequest, benchmark: Benchmark
+) -> Takeover:
+    """Choose tasks that ended without an error, and attempts without a verdict, of the same input.
+
+    Tasks keep their own attempts, also where the source had another k or strategy.
+    """
+    chooser = unjudged(source.state, source.view, benchmark, request.execution)
+    return _Planning(source, chooser, request.runtime.reuse_changed).plan(tasks)
+
+
+@dataclass(slots=True)
+class _Planning:
+    source: ReuseSource
+    unjudged: Unjudged
+    take_changed: bool
+    found: Takeover = field(default_factory=Takeover)
+
+    def plan(self, tasks: Sequence[Task]) -> Takeover:
+        """Choose, read once where the events stand, and write what names them."""
+        done = [task.task_id for task in tasks if self._is_done(task)]
+        alone = {task.task_id: found for task in tasks if (found := self._attempts(task))}
+        state, view = self.source.state, self.source.view
+        sequences = find_sequences(state, view, done, alone)
+        provenance = Provenance(self.source)
+        for task in tasks:
+            stream = self._stream(task, sequences, provenance)
+            if stream is None:
+                continue
+            # What brings leaves that later events only refer to must not fail.
+            if provenance.brings and not can_be_stored(stream, view):
+                provenance.dropped()
+                self.found.damaged.append(task.task_id)
+                continue
+            provenance.used()
+            self.found.streams.append(stream)
+        return self.found
+
+    def _before(self, task: Task) -> TaskState | None:
+        return self.source.state.tasks.get(task.task_id)
+
+    def _is_done(self, task: Task) -> bool:
+        """Whether the source has a result for this task, and for this input as far as is known."""
+        before = self._before(task)
+        if before is None or before.stage != "done" or before.has_error:
+            return False
+        if before.checksum == task.checksum:
+            return True
+        if None in (before.checksum, task.checksum):
+            self.found.unknown.append(task.task_id)
+            return True
+        self.found.changed.append(task.task_id)
+        return self.take_changed
+
+    def _attempts(self, task: Task) -> list[AttemptState]:
+        before = self._before(task)
+        if before is None or before.checksum != task.checksum:
+            return []
+        return self.unjudged.of(before)
+
+    def _stream(self, task: Task, sequences: Sequences, provenance: Provenance) -> Stream | None:
+        name, before, view = task.task_id, self._before(task), self.source.view
+        if before is None:
+            return None
+        if name in sequences.tasks:
+            event = provenance.of_task(before, sequences.tasks[name], task.checksum)
+            return TaskCopies(view, event)
+        if name not in sequences.attempts:
+            return None
+        attempts = [
+            (provenance.of_attempt(name, before.attempts[one.number], one.sequence), one)
+            for one in sequences.attempts[name]
+        ]
+        return AttemptCopies(view, name, attempts)
+
+
+# -- what is told --------------------------------------------------------------------------------
+
+
+def _tell(source: ReuseSource, plan: Takeover, found: Materialized, request: RunRequest) -> None:
+    """Say what is reused and what runs again, and what a reader of the numbers should know."""
+    run_id = source.run_id
+    fate = "it is reused all the same" if request.runtime.reuse_changed else "it runs again"
+    for task in plan.changed:
+        _log.warning("task %s changed since run %s: %s", task, run_id, fate)
+    if plan.unknown:
+        _log.warning(
+            "of %d tasks nobody can tell whether they changed since run %s: they are reused",
+            len(plan.unknown),
+            run_id,
+        )
+    _log.info("%d tasks are reused from run %s", len(found.done), run_id)
+    attempts = sum(map(len, found.attempts.values()))
+    if attempts:
+        _log.info("%d attempts ran in run %s: they are evaluated, not run again", attempts, run_id)
+    others = sum(
+        not _as_asked(task, request.execution)
+        for name, task in source.state.tasks.items()
+        if name in found.done
+    )
+    if others:
+        _log.warning(
+            "%d reused tasks keep other attempts than are made now: they were run with k=%d and"
+            " strategy %s",
+            others,
+            source.state.k,
+            source.state.strategy,
+        )
+
+
+def _as_asked(task: TaskState, execution: ExecutionSpec) -> bool:
+    """Whether the task has the attempts that it would have had in this run."""
+    made = len(task.attempts)
+    if execution.strategy == "stop_on_correct" and task.solved_at is not None:
+        return made == task.solved_at <= execution.k
+    return made == execution.k
