@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ledger.codec import HEADER_BYTES, Header, header_length, is_header_of
 from ledger.errors import AclError, LedgerDamaged, RunNotFound, VersionUnsupported
@@ -48,20 +48,27 @@ class Records:
         """Yield the events with `since` <= number < `until` in order; all must be there."""
         wanted = since
         while wanted < until:
-            rows = list(
-                self._query(
-                    "SELECT seq, seg, off FROM event WHERE seq >= ? AND seq < ?"
-                    " ORDER BY seq LIMIT ?",
-                    (wanted, until, _CHUNK),
-                )
-            )
-            if not rows:
-                raise LedgerDamaged(f"event {wanted} is missing", seq=wanted)
-            for seq, segment, offset in rows:
+            for seq, segment, offset in self._places_of(wanted, until):
                 if seq != wanted:
                     raise LedgerDamaged(f"event {wanted} is missing", seq=wanted)
                 yield self._read(seq, segment, offset)
                 wanted += 1
+
+    def _places_of(self, wanted: int, until: int) -> list[tuple[Any, ...]]:
+        """The next rows, at least one, as far as they can be read."""
+        rows: list[tuple[Any, ...]] = []
+        try:
+            for row in self._query(
+                "SELECT seq, seg, off FROM event WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?",
+                (wanted, until, _CHUNK),
+            ):
+                rows.append(row)  # noqa: PERF402 - what came before an error is kept
+        except LedgerDamaged as error:
+            if not rows:
+                raise LedgerDamaged(f"event {wanted}: {error.message}", seq=wanted) from error
+        if not rows:
+            raise LedgerDamaged(f"event {wanted} is missing", seq=wanted)
+        return rows
 
     def record(self, seq: int) -> Record:
         """Return event `seq`; RunNotFound if there is none."""
@@ -78,9 +85,9 @@ class Records:
                 head = self._events.read(segment, offset, length)
             header = _decode(head, seq)
             if header.seq != seq:
-                raise LedgerDamaged(f"in the place of event {seq} stands event {header.seq}")
+                raise LedgerDamaged(f"in its place stands event {header.seq}")
             if header.body_length > MAX_RECORD:
-                raise LedgerDamaged(f"event {seq} claims a body of {header.body_length} bytes")
+                raise LedgerDamaged(f"it claims a body of {header.body_length} bytes")
             body = self._events.read(segment, offset + length, header.body_length)
         except LedgerDamaged as error:
             raise LedgerDamaged(f"event {seq}: {error.message}", seq=seq) from error

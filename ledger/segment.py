@@ -95,17 +95,25 @@ class SegmentWriter:
         self._flushed = self._plain
 
 
+class _Loaded(NamedTuple):
+    """The plain bytes of a segment before its first damaged part, and what is wrong with that."""
+
+    plain: bytes
+    fault: str
+
+
 class SegmentReader:
     """Random access to the plain bytes of one stream, through `query` on its table.
 
     Holds up to 16 MiB of decompressed segments, or one that is larger. Each part's xxh3 is
-    checked on every load. Raises LedgerDamaged for anything that is not as a writer left it.
+    checked on every load. Raises LedgerDamaged for bytes in a part that is not as a writer left
+    it, or behind one in the same segment; what stands before can be read.
     """
 
     def __init__(self, query: Query, table: str) -> None:
         self._query = query
         self._table = table
-        self._cache: OrderedDict[int, bytes] = OrderedDict()
+        self._cache: OrderedDict[int, _Loaded] = OrderedDict()
         self._cached = 0
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
@@ -113,43 +121,64 @@ class SegmentReader:
         if not 0 <= segment <= _MAX_SEGMENT:
             raise LedgerDamaged(f"there is no {self._table} {segment}")
         end = offset + length
-        plain = self._cache.get(segment)
-        if plain is None or len(plain) < end:
-            plain = self._load(segment)
-        if not 0 <= offset <= end <= len(plain):
-            raise LedgerDamaged(f"{self._table} {segment} ends before byte {end}")
-        return plain[offset:end]
+        loaded = self._cache.get(segment)
+        if loaded is None or len(loaded.plain) < end:
+            loaded = self._load(segment)
+        if not 0 <= offset <= end <= len(loaded.plain):
+            raise LedgerDamaged(loaded.fault or f"{self._table} {segment} ends before byte {end}")
+        return loaded.plain[offset:end]
 
-    def _load(self, segment: int) -> bytes:
-        stale = self._cache.pop(segment, b"")
-        self._cached -= len(stale)
-        plain = self._decompress(segment)
+    def _load(self, segment: int) -> _Loaded:
+        stale = self._cache.pop(segment, None)
+        self._cached -= len(stale.plain) if stale else 0
+        parts, fault = self._parts(segment)
+        plain, worse = self._decompress(parts, f"{self._table} {segment}")
         while self._cache and self._cached + len(plain) > _CACHE_BYTES:
-            self._cached -= len(self._cache.popitem(last=False)[1])
-        self._cache[segment] = plain
+            self._cached -= len(self._cache.popitem(last=False)[1].plain)
+        loaded = self._cache[segment] = _Loaded(plain, worse or fault)
         self._cached += len(plain)
-        return plain
+        return loaded
 
-    def _decompress(self, segment: int) -> bytes:
+    def _parts(self, segment: int) -> tuple[list[Part], str]:
+        """Return the parts before the first that is not as it was stored, and what that one is."""
         first = segment << PART_BITS
         rows = self._query(
             f"SELECT id, plain, hash, data FROM {self._table}"  # noqa: S608 - a constant of ours
             " WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, first | _PART_MASK),
         )
-        parts: list[bytes] = []
+        parts: list[Part] = []
         plain = stored = 0
-        for row_id, so_far, checksum, data in rows:
-            stored += len(data)
-            if row_id != first + len(parts) or not plain <= so_far <= MAX_RECORD:
-                raise LedgerDamaged(f"{self._table} {segment} has rows out of order")
-            if stored > so_far + so_far // 128 + _SLACK * (len(parts) + 1):
-                raise LedgerDamaged(f"{self._table} {segment} holds more than it says")
-            if part_hash(data) != checksum:
-                raise LedgerDamaged(f"{self._table} {segment} part {len(parts)} fails its check")
-            parts.append(data)
-            plain = so_far
-        return decompress(b"".join(parts), plain, f"{self._table} {segment}")
+        try:
+            for row in rows:
+                part = Part(*row)
+                stored += len(part.data)
+                if part.id != first + len(parts) or not plain <= part.plain <= MAX_RECORD:
+                    return parts, f"{self._table} {segment} has rows out of order"
+                if stored > part.plain + part.plain // 128 + _SLACK * (len(parts) + 1):
+                    return parts, f"{self._table} {segment} holds more than it says"
+                if part_hash(part.data) != part.hash:
+                    return parts, f"{self._table} {segment} part {len(parts)} fails its check"
+                parts.append(part)
+                plain = part.plain
+        except LedgerDamaged as error:
+            return parts, error.message
+        return parts, ""
+
+    def _decompress(self, parts: list[Part], name: str) -> tuple[bytes, str]:
+        """Return what as many first parts as possible give, and what is wrong with the next."""
+        good, bad, plain, fault = 0, len(parts) + 1, b"", ""
+        tried = len(parts)
+        while good + 1 < bad:
+            frame = b"".join(part.data for part in parts[:tried])
+            try:
+                plain = decompress(frame, parts[tried - 1].plain if tried else 0, name)
+            except LedgerDamaged as error:
+                bad, fault = tried, error.message
+            else:
+                good = tried
+            tried = (good + bad) // 2
+        return plain, fault
 
 
 def decompress(frame: bytes, plain: int, name: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Final, Protocol, Self
 
 from ledger import canonical, lock, sidefile, tlog
 from ledger.codec import Header, decode_event
-from ledger.errors import LedgerRolledBack, RunNotFound
+from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound
 from ledger.events import TYPE_NAMES, AnnotationAdded, AnyEvent, LedgerSealed, PayloadErased
 from ledger.opening import Source, inode, ledger_file
 from ledger.records import Record, Records
 
 _AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
+# More than any table can hold.
+_NO_SIZE: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -136,7 +139,11 @@ class LedgerView:
         return view
 
     def _compare(self, beside: list[sidefile.Beside]) -> None:
-        size = self.size
+        try:
+            size = self.size
+        except LedgerDamaged:
+            # How many there are cannot be read; what precedes the damage can, and then is it told.
+            return
         for found in beside:
             if found.claim.checkpoint.size > size:
                 raise LedgerRolledBack(
@@ -147,8 +154,9 @@ class LedgerView:
     @property
     def ledger_id(self) -> bytes:
         """The 16 bytes that name this ledger; empty while it holds no event."""
-        if not self._ledger_id and self.size:
-            self._ledger_id = self._records.record(0).header.ledger_id
+        if not self._ledger_id:
+            with suppress(RunNotFound):
+                self._ledger_id = self._records.record(0).header.ledger_id
         return self._ledger_id
 
     @property
@@ -171,7 +179,11 @@ class LedgerView:
 
     def events(self, since: int = 0, until: int | None = None) -> Iterator[Recorded]:
         """Yield the events from `since` on, as many as are committed now, or before `until`."""
-        size = self.size
+        try:
+            size = self.size
+        except LedgerDamaged:
+            # Go on to the damage itself: that names the event.
+            size = _NO_SIZE
         for record in self._records.scan(since, size if until is None else min(until, size)):
             yield _recorded(record)
 

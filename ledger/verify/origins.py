@@ -85,7 +85,7 @@ class Origins:
             if fault is None and len(ancestor.sequence) != len(reuse.event.sequence):
                 fault = "its lineage is of other events"
             if fault is not None:
-                yield broken("origin", f"event {seq}: {fault}", seq, task)
+                yield broken("origin", fault, seq, task)
                 return
             is_last = number == len(reuse.ancestors) - 1
             where = f"{'ran in' if is_last else 'was held by'} {ancestor.name}"
@@ -102,7 +102,7 @@ class Origins:
         seq, attempt = header.seq, (header.task, header.attempt)
         reuse = self._open.get((header.task, None)) or self._open.get(attempt)
         if reuse is None or not reuse.missing:
-            why = f"event {seq} is a copy that no reuse names"
+            why = "it is a copy that no reuse names"
             yield broken("copy_unnamed", why, seq, header.task)
             return
         yield from _next_of(reuse, header)
@@ -114,7 +114,7 @@ class Origins:
         """Tell of copies that were announced and did not come."""
         for reuse in (*self._open.values(), *self._inner.values()):
             if reuse.missing:
-                why = f"event {reuse.seq} names {reuse.missing} copies more than there are"
+                why = f"it names {reuse.missing} copies more than there are"
                 yield broken("copies_missing", why, reuse.seq, reuse.event.task)
 
 
@@ -126,7 +126,7 @@ def _next_of(reuse: _Reuse, header: Header) -> Iterator[Finding]:
         if not ancestor.held(position, header):
             known = position < len(ancestor.sequence)
             there = f"event {ancestor.sequence[position]}" if known else "an event"
-            why = f"event {header.seq} is not {there} of {ancestor.name}, as it is said to be"
+            why = f"it is not {there} of {ancestor.name}, as it is said to be"
             yield broken("copy_altered", why, header.seq, header.task)
             return
 

@@ -157,16 +157,16 @@ class Pieces:
         name = f"blob {digest.hex()[:16]}…"
         for _, good, fault, _, _ in found:
             if fault == "erased":
-                yield remark("erased", f"{name} of event {seq} was erased", seq, task)
+                yield remark("erased", f"{name} was erased", seq, task)
             elif fault:
                 code = "blob_segment" if good else "blob_altered"
-                yield broken(code, f"event {seq}: {fault}", seq, task)
+                yield broken(code, fault, seq, task)
         goods = [row for row in found if row[1]]
         if not found and digest not in self._missing:
             self._missing.add(digest)
-            yield broken("blob_missing", f"event {seq}: {name} is not in the ledger", seq, task)
+            yield broken("blob_missing", f"{name} is not in the ledger", seq, task)
         if goods and not goods[0][3] & _USED[kind]:
-            yield broken("blob_kind", f"event {seq}: {name} is no piece of a {kind}", seq, task)
+            yield broken("blob_kind", f"{name} is no piece of a {kind}", seq, task)
 
     def _inside(self, found: list[Any]) -> list[tuple[Kind, bytes]]:
         for row_id, good, *_ in found:

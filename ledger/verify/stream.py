@@ -74,6 +74,7 @@ class Stream:
         except LedgerDamaged as error:
             result.faults.append((reached, f"{self._table} {number}: {error.message}"))
         self._expand(number, parts, result)
+        result.faults.sort()
         return result
 
     def _rows(self, number: int) -> Iterator[tuple[Any, ...]]:

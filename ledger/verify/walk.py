@@ -125,7 +125,7 @@ class Walk:
         if self._place is not None:
             before, end = self._place
             if (segment, offset) not in ((before, end), (before + 1, 0)):
-                why = f"event {seq} does not stand behind the one before it"
+                why = "it does not stand behind the event before it"
                 yield broken("event_place", why, seq)
         if segment != self._at:
             yield from self._left_over(seq)
@@ -180,41 +180,41 @@ class Walk:
         """Tell of what is wrong with the stored bytes up to `end`, once."""
         while self._segment.faults and self._segment.faults[0][0] < end:
             fault = self._segment.faults.pop(0)[1]
-            yield broken("segment", f"event {seq}: {fault}", seq)
+            yield broken("segment", fault, seq)
 
     def _unreadable(self, seq: int, offset: int, what: str) -> Iterator[Finding]:
         self.intact = self._replaying = False
         yield from self._segment_faults(seq, offset + HEADER_BYTES)
-        yield broken("event_unreadable", f"event {seq}: {what} cannot be read", seq)
+        yield broken("event_unreadable", f"{what} cannot be read", seq)
 
     def _unknown(self, seq: int, error: LedgerDamaged | VersionUnsupported) -> Iterator[Finding]:
         self._replaying = False
         if isinstance(error, VersionUnsupported):
             self.newer.append(error.message)
         else:
-            yield broken("event_header", f"event {seq}: {error.message}", seq)
+            yield broken("event_header", _without_number(error.message, seq), seq)
 
     def _header(self, seq: int, header: Header) -> Iterator[Finding]:
         if not self.ledger_id:
             self.ledger_id = header.ledger_id
         if header.seq != seq:
-            why = f"in the place of event {seq} stands event {header.seq}"
+            why = f"in its place stands event {header.seq}"
             yield broken("event_misplaced", why, seq, header.task)
         if header.ledger_id != self.ledger_id:
-            why = f"event {seq} is of another ledger, {header.ledger_id.hex()}"
+            why = f"it is of another ledger, {header.ledger_id.hex()}"
             yield broken("event_foreign", why, seq, header.task)
         if header.copied:
             return
         if header.session < self._session:
-            why = f"event {seq} is of writing session {header.session}, after {self._session}"
+            why = f"it is of writing session {header.session}, after {self._session}"
             yield broken("event_session", why, seq, header.task)
         elif header.session == self._session and header.mono_ns < self._mono:
-            yield remark("clock", f"event {seq}: the monotonic clock went back", seq, header.task)
+            yield remark("clock", "the monotonic clock went back", seq, header.task)
         self._session, self._mono = header.session, header.mono_ns
 
     def _body(self, seq: int, header: Header, start: int, body: bytes) -> Iterator[Finding]:
         task = header.task
-        name = f"event {seq} ({TYPE_NAMES[header.code]})"
+        name = TYPE_NAMES[header.code]
         if len(body) != header.body_length:
             self._replaying = False
             yield broken("event_unreadable", f"{name}: its body cannot be read", seq, task)
@@ -235,7 +235,7 @@ class Walk:
             return
         except LedgerDamaged as error:
             self._replaying = False
-            yield broken("body_invalid", error.message, seq, task)
+            yield broken("body_invalid", _without_number(error.message, seq), seq, task)
             return
         yield from self._meaning(header, event)
 
@@ -256,7 +256,7 @@ class Walk:
             # What follows from it in the same task is not told again.
             if task not in self._refused:
                 self._refused.add(task)
-                yield broken("illegal", f"event {seq}: {error.message}", seq, task)
+                yield broken("illegal", error.message, seq, task)
 
     def _is_erased(self, offset: int) -> bool:
         found: Iterator[tuple[Any, ...]] = self._source.query(
@@ -274,7 +274,12 @@ class Walk:
                 yield broken("erasure", f"erasure {row_id} is by no event", by_seq)
         for seq, task in self._erased:
             if seq in self._erasures:
-                yield remark("erased", f"the body of event {seq} was erased", seq, task)
+                yield remark("erased", "its body was erased", seq, task)
             else:
-                why = f"the body of event {seq} is gone, and no event says that it was erased"
+                why = "its body is gone, and no event says that it was erased"
                 yield broken("erased_silently", why, seq, task)
+
+
+def _without_number(message: str, seq: int) -> str:
+    """A message of an error, which names the event, for a finding, which has its number."""
+    return message.replace(f" of event {seq}", "").replace(f"event {seq} ", "it ", 1)

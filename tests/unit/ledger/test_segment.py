@@ -1,5 +1,5 @@
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 import xxhash
@@ -127,7 +127,7 @@ def test_cached_segments_are_bounded() -> None:
     reader = table.reader()
     for segment in range(100):
         reader.read(segment, 0, 1)
-    assert reader._cached == sum(len(plain) for plain in reader._cache.values())
+    assert reader._cached == sum(len(one.plain) for one in reader._cache.values())
     assert reader._cached <= 16 * 1024 * 1024
 
 
@@ -152,15 +152,21 @@ def test_each_flipped_bit_of_a_part_is_noticed(three_parts: Table) -> None:
             data = bytearray(row.data)
             data[place // 8] ^= 1 << place % 8
             three_parts.rows[key] = row._replace(data=bytes(data))
-            with pytest.raises(LedgerDamaged, match=f"part {key} fails its check"):
-                three_parts.reader().read(0, 0, 8)
+            reader = three_parts.reader()
+            for n in range(3):
+                if n < key:
+                    assert reader.read(0, 8 * n, 8) == b"record %d" % n
+                else:
+                    with pytest.raises(LedgerDamaged, match=f"part {key} fails its check"):
+                        reader.read(0, 8 * n, 8)
         three_parts.rows[key] = row
 
 
 def test_a_missing_part_is_noticed(three_parts: Table) -> None:
     del three_parts.rows[1]
+    assert three_parts.reader().read(0, 0, 8) == b"record 0"
     with pytest.raises(LedgerDamaged, match="out of order"):
-        three_parts.reader().read(0, 0, 8)
+        three_parts.reader().read(0, 8, 8)
 
 
 def test_a_wrong_count_of_plain_bytes_is_noticed(three_parts: Table) -> None:
@@ -169,8 +175,40 @@ def test_a_wrong_count_of_plain_bytes_is_noticed(three_parts: Table) -> None:
         rows[2] = rows[2]._replace(plain=wrong)
         table = Table()
         table.store(rows.values())
+        assert table.reader().read(0, 8, 8) == b"record 1"
         with pytest.raises(LedgerDamaged):
-            table.reader().read(0, 0, 8)
+            table.reader().read(0, 16, 8)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_a_part_that_passes_its_check_and_cannot_be_decompressed_hides_only_what_follows(
+    parts: int,
+) -> None:
+    for damaged in {0, parts // 2, parts - 1}:
+        table, writer = Table(), SegmentWriter(0)
+        for n in range(parts):
+            writer.write(b"record%2d" % n)
+            table.store(writer.flush())
+        garbage = b"\xff" * len(table.rows[damaged].data)
+        table.rows[damaged] = table.rows[damaged]._replace(data=garbage, hash=part_hash(garbage))
+        reader = table.reader()
+        for n in range(parts):
+            if n < damaged:
+                assert reader.read(0, 8 * n, 8) == b"record%2d" % n
+            else:
+                with pytest.raises(LedgerDamaged):
+                    reader.read(0, 8 * n, 8)
+
+
+def test_a_row_that_cannot_be_read_hides_only_what_follows(three_parts: Table) -> None:
+    def query(sql: str, args: tuple[int, ...]) -> Iterator[tuple[object, ...]]:
+        yield from three_parts.query(sql, args)[:2]
+        raise LedgerDamaged("the page is malformed")
+
+    reader = SegmentReader(query, "segment")
+    assert reader.read(0, 8, 8) == b"record 1"
+    with pytest.raises(LedgerDamaged, match="the page is malformed"):
+        reader.read(0, 16, 8)
 
 
 def test_more_stored_bytes_than_a_segment_can_need_are_not_joined() -> None:

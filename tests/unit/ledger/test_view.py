@@ -11,6 +11,7 @@ import pytest
 from ledger import Blobs, LedgerView, schema, tlog
 from ledger import events as ev
 from ledger.errors import (
+    AclError,
     LedgerDamaged,
     LedgerRolledBack,
     NotALedger,
@@ -18,6 +19,7 @@ from ledger.errors import (
     VersionUnsupported,
 )
 from ledger.store import Ledger
+from ledger.verify import verify
 from tests import events_of as say
 from tests.ledger_checks import check_ledger, forge, plain_events, store_plain
 
@@ -299,18 +301,52 @@ def test_an_older_copy_is_refused_where_the_checkpoint_file_is_newer(path: Path)
         LedgerView.open(path)
 
 
-def test_a_flipped_byte_is_named_with_its_event_and_events_before_are_read(path: Path) -> None:
+@pytest.mark.parametrize("damaged", range(5))
+def test_a_flipped_byte_is_named_with_its_event_and_events_before_are_read(
+    path: Path, damaged: int
+) -> None:
     with sqlite3.connect(path) as connection:
         parts = connection.execute("SELECT id, data, plain FROM segment ORDER BY id").fetchall()
+        offsets = [off for (off,) in connection.execute("SELECT off FROM event ORDER BY seq")]
     connection.close()
-    part, data, _ = parts[2]
+    assert len(parts) == 5
+    part, data, _ = parts[damaged]
+    begin = parts[damaged - 1][2] if damaged else 0
+    first = offsets.index(begin)
     flipped = data[:5] + bytes([data[5] ^ 1]) + data[6:]
     forge(path, f"UPDATE segment SET data = x'{flipped.hex()}' WHERE id = {part}")
-    with (
-        LedgerView.open(path) as view,
-        pytest.raises(LedgerDamaged, match="event 0: segment 0 part 2"),
-    ):
-        list(view.events())
+    with LedgerView.open(path) as view:
+        events = view.events()
+        assert [next(events).seq for _ in range(first)] == list(range(first))
+        named = f"event {first}: segment 0 part {damaged}"
+        with pytest.raises(LedgerDamaged, match=named) as damage:
+            next(events)
+    assert damage.value.seq == first
+    assert next(f for f in verify(path) if f.severity == "broken").seq == first
+
+
+def test_what_verify_does_not_name_can_be_read_whichever_page_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"), ev.TaskStarted(task="t"))
+        for number in range(1, 80):
+            ledger.append(*say.attempt("t", number, answer=f"{number}" * 3000))
+            ledger.checkpoint()
+    data = path.read_bytes()
+    partly = 0
+    for page in range(1, len(data) // 4096):
+        path.write_bytes(data[: page * 4096] + b"\xff" * 8 + data[page * 4096 + 8 :])
+        try:
+            faults = [f for f in verify(path) if f.severity == "broken"]
+        except AclError:
+            continue
+        first = min((f.seq for f in faults if f.seq is not None), default=None)
+        if first is None:
+            continue
+        partly += first > 3
+        with LedgerView.open(path) as view:
+            assert [e.seq for e in view.events(until=first)] == list(range(first)), f"page {page}"
+    assert partly > 5
 
 
 def test_a_body_that_is_not_the_committed_one_is_named(path: Path) -> None:
@@ -412,6 +448,7 @@ import hashlib, resource, sys
 from ledger import LedgerView
 from ledger import events as ev
 from ledger.store import Ledger
+from ledger.verify import verify
 from tests import events_of as say
 block = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(16384))
 text = "".join([block[n:] + block[:n] for n in range(100)])
