@@ -61,14 +61,20 @@ async def collect(
     redactor: Redactor,
     into: Collection,
 ) -> None:
-    """Take the files at `paths` in order, as long as the limits hold; each path once."""
+    """Take the files at `paths` in order, as long as the limits hold; each path once.
+
+    What is larger than the room that is left is not even read.
+    """
     room = limits.max_bytes
     for path in dict.fromkeys(map(str, paths)):
         if len(into.artifacts) >= limits.max_files:
             into.truncated = True
             return
+        if await session.size(path) > room:
+            into.truncated = True
+            continue
         data = await session.read_bytes(path)
-        if len(data) > room:
+        if len(data) > room:  # it has grown
             into.truncated = True
             continue
         room -= len(data)

@@ -9,11 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
+from ledger.errors import UsageError
 from ledger.state import RunState
 from runtime.models import EnvironmentSpec, RunRequest
 from runtime.results import ErrorInfo, Evaluation, MetricResult, RunResult
+
+SELECTING: Final = ("task_ids", "category", "limit")
+"""Parameters of a benchmark that select tasks, and change none."""
 
 
 class StageError(Exception):
@@ -103,6 +107,9 @@ class Session(Protocol):
     async def files(self) -> list[str]:
         """Relative paths of the regular files in the working directory, sorted; links left out."""
 
+    async def size(self, path: str) -> int:
+        """Bytes of a file of the environment; asked before a large one would be read."""
+
     async def read_bytes(self, path: str) -> bytes:
         """Read a file of the environment."""
 
@@ -156,17 +163,22 @@ class Benchmark(ABC):
         """All tasks in their stable order."""
 
     def select_tasks(self, tasks: list[Task], params: Mapping[str, Any]) -> list[Task]:
-        """The tasks of this run: `params.task_ids`, `params.category`, `params.limit`."""
-        wanted = params.get("task_ids")
-        category = params.get("category")
-        limit = params.get("limit")
+        """The tasks of this run: `params.task_ids`, `params.category`, `params.limit`.
+
+        Raises UsageError for an id that no task has and for values that select nothing sensible.
+        """
+        wanted, category, limit = (params.get(name) for name in SELECTING)
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise UsageError(f"benchmark parameter limit: {limit!r} is not a number of tasks")
+        if wanted is not None:
+            _check_wanted(wanted, tasks)
         chosen = [
             task
             for task in tasks
             if (wanted is None or task.task_id in wanted)
             and (category is None or task.category == category)
         ]
-        return chosen if limit is None else chosen[: int(limit)]
+        return chosen if limit is None else chosen[:limit]
 
     def build_plan(self, task: Task, plan: ExecutionPlan) -> ExecutionPlan:
         """Adjust the plan of one try."""
@@ -186,6 +198,14 @@ class Benchmark(ABC):
     def aggregate_metrics(self, state: RunState, metrics: MetricResult) -> MetricResult:
         """Add to the metrics that the reducers gave; by default nothing."""
         return metrics
+
+
+def _check_wanted(wanted: Any, tasks: Sequence[Task]) -> None:
+    if not isinstance(wanted, list | tuple):
+        raise UsageError(f"benchmark parameter task_ids: {wanted!r} is not a list of ids")
+    unknown = [one for one in wanted if all(one != task.task_id for task in tasks)]
+    if unknown:
+        raise UsageError(f"benchmark parameter task_ids: there is no task {unknown[0]!r}")
 
 
 class HarnessFreeBenchmark(Benchmark):

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ledger.errors import AclError
 from ledger.events import ErrorInfo
 from runtime.dispatch import Dispatcher
 from runtime.interrupt import StopSignal
@@ -22,7 +21,6 @@ from runtime.publishing import ProjectorFor
 from runtime.results import OrchestrationResult, OrchestrationStatus, RequestOutcome
 from runtime.runner import UnifiedEvaluationRuntime
 from runtime.sharing import Share, limits_of
-from runtime.stages import explain
 from runtime.suite import Suite, refuse_contradictions
 from runtime.surroundings import Surroundings
 
@@ -121,7 +119,7 @@ class Orchestrator:
                 runtime.preflight()
                 runtime.freeze_reuse_source()
             except Exception as error:  # noqa: BLE001 - plug-ins are loaded and asked here
-                self._end(_failed(named.name, error, "preflight"))
+                self._end(runtime.failed(error, "preflight"))
             else:
                 requests.append(_Request(named.name, runtime, share))
 
@@ -142,10 +140,9 @@ class Orchestrator:
 
     async def _run_one(self, request: _Request) -> None:
         try:
-            request.runtime.reserve_output()
-            outcome = await request.runtime.execute(self._projectors, self._progress_of(request))
+            outcome = await request.runtime.carry_out(self._projectors, self._progress_of(request))
         except Exception as error:  # noqa: BLE001 - a request that cannot even fail must not touch others
-            outcome = _failed(request.name, error, "prepare")
+            outcome = request.runtime.failed(error, "prepare")
         finally:
             request.share.prepared.set()
             request.share.ended.set()
@@ -195,12 +192,3 @@ class Orchestrator:
     def _now(self) -> str:
         seconds = self.surroundings.clock()[0] / 1e9
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _failed(name: str, error: Exception, phase: str) -> RequestOutcome:
-    return RequestOutcome(
-        name=name,
-        status="failed",
-        error=explain(error, phase, fatal=True),
-        exit_code=error.exit_status if isinstance(error, AclError) else 1,
-    )

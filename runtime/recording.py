@@ -21,6 +21,7 @@ from ledger.transitions import ERROR_STATUSES
 from ledger.version import __version__
 from runtime.contracts import Task
 from runtime.ending import compute
+from runtime.masking import public_names
 from runtime.models import (
     BenchmarkSpec,
     EnvironmentSpec,
@@ -38,7 +39,7 @@ from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION, Redactor
 from runtime.results import ErrorInfo, MetricResult
 from runtime.runlog import run_log
-from runtime.selection import check_ids, selection_event
+from runtime.selection import check_ids, selection_events
 from runtime.stages import explain
 from runtime.surroundings import Surroundings, program
 
@@ -74,8 +75,10 @@ def record(
         model=ModelSpec(id=model),
         execution=ExecutionSpec(k=k, strategy=strategy),
     )
-    directory = reserve(results, run_root(results, "", benchmark, model), "", around.clock()[0])
     redactor = Redactor(around.environ)
+    public = public_names(request, redactor)
+    root = run_root(results, "", public.benchmark.id, public.model.id)
+    directory = reserve(results, root, "", around.clock()[0])
     ledger = Ledger.create(directory, clock=around.clock, entropy=around.entropy)
     with run_log(directory / LOG_NAME, redactor):
         recorder = Recorder(ledger, redactor, patience=around.patience)
@@ -216,8 +219,8 @@ class Recording:
 
     def _select(self, tasks: Sequence[Task]) -> "list[_TaskBook]":
         check_ids(self._request.benchmark.id, tasks)
-        event = selection_event(self._request.benchmark.id, None, {}, tasks)
-        self._recorder.record_sync(event)
+        events = selection_events(self._request.benchmark.id, None, {}, tasks)
+        self._recorder.record_sync(*events)
         books = [_TaskBook(task) for task in tasks]
         self._tasks |= {book.task.task_id: book for book in books}
         return books

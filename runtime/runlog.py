@@ -2,13 +2,14 @@
 
 import contextvars
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from runtime.containment import named
 from runtime.redact import Redactor
 
 _current: contextvars.ContextVar[Path | None] = contextvars.ContextVar("acl_run_log", default=None)
@@ -45,21 +46,46 @@ class _Quiet(logging.FileHandler):
         """Say nothing."""
 
 
+class _Alarm(logging.Handler):
+    """Tells at once, in one line, of our own errors: the log may be on the disk that is full."""
+
+    def __init__(self, tell: Callable[[str], object], redactor: Redactor) -> None:
+        super().__init__(logging.ERROR)
+        self._tell = tell
+        self._redactor = redactor
+        self.addFilter(logging.Filter(_OURS))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell what went wrong, without its traceback."""
+        said = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            said = f"{said}: {named(record.exc_info[1])}"
+        text, _ = self._redactor.redact_text(said)
+        with suppress(OSError, ValueError):
+            self._tell(text)
+
+
 @contextmanager
-def run_log(path: Path, redactor: Redactor) -> Iterator[None]:
+def run_log(
+    path: Path, redactor: Redactor, alarm: Callable[[str], object] | None = None
+) -> Iterator[None]:
     """Write to `path` what is logged in this context and in the tasks and threads begun in it.
 
-    Several runs of one process each have their own log.
+    Several runs of one process each have their own log. `alarm` is told of errors besides.
     """
     handler = _Quiet(path, delay=True, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(_Masked(redactor))
-    handler.addFilter(lambda _: _current.get() == path)
+    handlers: list[logging.Handler] = [handler]
+    if alarm is not None:
+        handlers.append(_Alarm(alarm, redactor))
+    for one in handlers:
+        one.addFilter(lambda _: _current.get() == path)
     token = _current.set(path)
-    _attach(handler)
+    _attach(handlers)
     try:
         yield
     finally:
-        _detach(handler)
+        _detach(handlers)
         with suppress(OSError):
             handler.close()
         _current.reset(token)
@@ -73,7 +99,7 @@ class _Level:
     before = logging.NOTSET
 
 
-def _attach(handler: logging.Handler) -> None:
+def _attach(handlers: Sequence[logging.Handler]) -> None:
     ours = logging.getLogger(_OURS)
     with _Level.lock:
         if not _Level.logs:
@@ -81,12 +107,14 @@ def _attach(handler: logging.Handler) -> None:
             if ours.getEffectiveLevel() > logging.INFO:
                 ours.setLevel(logging.INFO)
         _Level.logs += 1
-        logging.getLogger().addHandler(handler)
+        for handler in handlers:
+            logging.getLogger().addHandler(handler)
 
 
-def _detach(handler: logging.Handler) -> None:
+def _detach(handlers: Sequence[logging.Handler]) -> None:
     with _Level.lock:
-        logging.getLogger().removeHandler(handler)
+        for handler in handlers:
+            logging.getLogger().removeHandler(handler)
         _Level.logs -= 1
         if not _Level.logs:
             logging.getLogger(_OURS).setLevel(_Level.before)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,8 +23,9 @@ from runtime.contracts import Task
 from runtime.daemon import Stopped, in_daemon, unless_stopped
 from runtime.ending import compute
 from runtime.interrupt import StopSignal
+from runtime.masking import mask_error, masked_info, masked_metrics, public_names
 from runtime.metrics import summarize_results
-from runtime.models import RunRequest
+from runtime.models import EnvName, RunRequest
 from runtime.outcome import LOG_NAME, existing_paths
 from runtime.paths import reserve, run_root
 from runtime.publishing import OnProgress, ProjectorFor, Publisher
@@ -33,7 +35,7 @@ from runtime.results import MetricResult, RequestOutcome
 from runtime.reuse import FrozenReuse, freeze_reuse_source
 from runtime.reuse_takeover import Materialized, materialize_reused
 from runtime.runlog import run_log
-from runtime.selection import select, selection_event
+from runtime.selection import Selection, load
 from runtime.setup import Setup, prepare
 from runtime.sharing import Share, alone
 from runtime.stages import explain
@@ -60,8 +62,9 @@ async def run(
     """Run one request into a new ledger below `results_dir`, and say how it ended.
 
     `projectors` are given the run directory once, and then the state whenever it moved, the last
-    time when the ledger is sealed. Raises UsageError, and what opening a reuse source raises,
-    before there is any output; everything later is told by the outcome.
+    time when the ledger is sealed. Raises UsageError, also for tasks that cannot be had, and what
+    opening a reuse source raises, before there is any output; everything later is told by the
+    outcome.
     """
     runtime = UnifiedEvaluationRuntime(request, results_dir, surroundings or Surroundings())
     runtime.redactor = redactor
@@ -69,19 +72,19 @@ async def run(
     runtime.command = tuple(command)
     runtime.preflight()
     runtime.freeze_reuse_source()
-    runtime.reserve_output()
-    return await runtime.execute(projectors, on_progress)
+    return await runtime.carry_out(projectors, on_progress)
 
 
 class UnifiedEvaluationRuntime:
-    """One request. Call `preflight`, `freeze_reuse_source`, `reserve_output`, then `execute`.
+    """One request. Call `preflight` and `freeze_reuse_source`, then `carry_out`.
 
-    The three are apart so that several requests can each take a step before any takes the next:
-    nothing is reserved before every source is decided. `share` ties requests together that run at
+    They are apart so that several requests can each take a step before any takes the next: nothing
+    is reserved before every source is decided. `share` ties requests together that run at
     the same time; without one the request runs by itself.
     """
 
     setup: Setup
+    public: RunRequest
     directory: Path
     recorder: Recorder
 
@@ -96,6 +99,7 @@ class UnifiedEvaluationRuntime:
         self.share: Share | None = None
         self.reuse = FrozenReuse()
         self._reused = Materialized()
+        self._selection: Selection
         self._workers: Workers | None = None
         self._publisher: Publisher
 
@@ -104,34 +108,50 @@ class UnifiedEvaluationRuntime:
     def preflight(self) -> None:
         """Resolve everything the request names; UsageError for what does not fit."""
         around = self.surroundings
-        self.setup = prepare(self.request, around.plugins, around.environ, around.uniform)
         if self.redactor is None:
+            # Before anything can fail: what errors say is without secrets, too.
+            key = _api_key(self.request, around.environ)
             secrets = {**around.environ, **self.request.environment.env_variables}
-            if self.setup.api_key:
-                secrets["MODEL_API_KEY"] = self.setup.api_key
-            self.redactor = Redactor(secrets)
+            self.redactor = Redactor(secrets, [key] if key else [])
+        self.public = public_names(self.request, self.redactor)
+        with self._masking():
+            self.setup = prepare(self.request, around.plugins, around.environ, around.uniform)
 
     def freeze_reuse_source(self) -> None:
         """Decide what is reused, before any output of any request is reserved."""
         version = str(self.setup.benchmark.version)
-        self.reuse = freeze_reuse_source(
-            self.request, self.results_dir, redactor=self.redactor, benchmark_version=version
-        )
+        with self._masking():
+            self.reuse = freeze_reuse_source(
+                self.public, self.results_dir, redactor=self.redactor, benchmark_version=version
+            )
+
+    @contextmanager
+    def _masking(self) -> Iterator[None]:
+        """What errors say that are raised within is shown as it would be stored."""
+        assert self.redactor is not None
+        try:
+            yield
+        except AclError as error:
+            mask_error(error, self.redactor)
+            raise
+
+    async def load_tasks(self) -> None:
+        """Load and select the tasks while nothing is reserved; UsageError if that fails.
+
+        Raises Stopped where the benchmark goes on long after a stop.
+        """
+        params = dict(self.request.benchmark.params)
+        with self._masking():
+            self._selection = await self._patiently(in_daemon(load, self.setup.benchmark, params))
 
     def reserve_output(self) -> None:
         """Make the run directory and its ledger; from here on the run exists."""
-        assert self.redactor is not None
-        output, around = self.request.output, self.surroundings
-        try:
-            root = run_root(
-                self.results_dir, output.run_name, self.request.benchmark.id, self.request.model.id
-            )
-            self.directory = reserve(self.results_dir, root, output.run_id, around.clock()[0])
-            ledger = Ledger.create(self.directory, clock=around.clock, entropy=around.entropy)
-        except BaseException:
-            self.close_source()
-            raise
-        self._ledger = ledger
+        output, around = self.public.output, self.surroundings
+        root = run_root(
+            self.results_dir, output.run_name, self.public.benchmark.id, self.public.model.id
+        )
+        self.directory = reserve(self.results_dir, root, output.run_id, around.clock()[0])
+        self._ledger = Ledger.create(self.directory, clock=around.clock, entropy=around.entropy)
 
     def close_source(self) -> None:
         """Let go of what was to be reused."""
@@ -139,13 +159,28 @@ class UnifiedEvaluationRuntime:
 
     # -- the run --------------------------------------------------------------------------------
 
+    async def carry_out(
+        self, projectors: Sequence[ProjectorFor] = (), on_progress: OnProgress | None = None
+    ) -> RequestOutcome:
+        """Load the tasks, reserve the output, run; raises only while nothing is reserved."""
+        try:
+            await self.load_tasks()
+            self.reserve_output()
+        except Stopped:
+            self.close_source()
+            return self.never_begun(self.stop.reason)
+        except BaseException:
+            self.close_source()
+            raise
+        return await self.execute(projectors, on_progress)
+
     async def execute(
         self, projectors: Sequence[ProjectorFor] = (), on_progress: OnProgress | None = None
     ) -> RequestOutcome:
         """Run the request in its reserved directory; the outcome tells of every failure."""
         assert self.redactor is not None
         around = self.surroundings
-        with run_log(self.directory / LOG_NAME, self.redactor):
+        with run_log(self.directory / LOG_NAME, self.redactor, around.alarm):
             self.reuse.repeat()
             self.recorder = Recorder(self._ledger, self.redactor, patience=around.patience)
             self._publisher = Publisher(
@@ -167,14 +202,11 @@ class UnifiedEvaluationRuntime:
                 await asyncio.to_thread(self.recorder.close)
 
     async def _prepare(self) -> list[Task]:
-        """Begin the run, select its tasks, take over what is reused; return what is to be run."""
-        setup = self.setup
-        params = dict(self.request.benchmark.params)
+        """Begin the run, tell its tasks, take over what is reused; return what is to be run."""
+        tasks, request = self._selection.tasks, self.request
         await self.recorder.record(self._created(), self.reuse.event(), RunStarted())
-        _log.info("run %s: %s, %s", self.directory.name, setup.benchmark.id, self.request.model.id)
-        tasks = await self._patiently(in_daemon(select, setup.benchmark, params))
-        version = str(setup.benchmark.version)
-        await self.recorder.record(selection_event(setup.benchmark.id, version, params, tasks))
+        _log.info("run %s: %s, %s", self.directory.name, request.benchmark.id, request.model.id)
+        await self.recorder.record(*self._selection.events)
         _log.info("%d tasks are selected", len(tasks))
         self._reused = await self._materialize_reused(tasks)
         self._publisher.start()
@@ -275,11 +307,14 @@ class UnifiedEvaluationRuntime:
         await self._publisher.last()
         outcome = self._outcome(status, exit_code, error)
         recipes = [] if self._workers is None else list(self._workers.applied_recipes)
+        if metrics is not None:
+            metrics = masked_metrics(metrics, self.recorder.redactor)
         outcome.result = summarize_results(
             self.recorder.state(), metrics, paths=outcome.paths, applied_recipes=recipes
         )
         if self._publisher.failure is not None and not exit_code:
-            outcome.error, outcome.exit_code = self._publisher.failure
+            error, outcome.exit_code = self._publisher.failure
+            outcome.error = masked_info(error, self.recorder.redactor)
         return outcome
 
     async def _stopped(self) -> RequestOutcome:
@@ -299,7 +334,8 @@ class UnifiedEvaluationRuntime:
             return await self._end("failed", error=info, exit_code=code)
         except AclError as second:
             _log.error("the end of the run was not stored: %s", second)
-            return self._outcome("failed", code, info)
+            where = f"{self._ledger.path}: {info.message}"
+            return self._outcome("failed", code, info.model_copy(update={"message": where}))
 
     def _outcome(
         self, status: RunStatus, exit_code: int, error: ErrorInfo | None
@@ -309,7 +345,33 @@ class UnifiedEvaluationRuntime:
             status=status,
             run_id=self.directory.name,
             path=self.directory,
-            error=error,
+            error=None if error is None else masked_info(error, self.recorder.redactor),
             exit_code=exit_code,
             paths=existing_paths(self.directory),
         )
+
+    # -- without a run --------------------------------------------------------------------------
+
+    def never_begun(self, why: str) -> RequestOutcome:
+        """The outcome where a stop came before anything was reserved."""
+        return RequestOutcome(
+            name=self.request.metadata.request_name or self.request.benchmark.id,
+            status=self.stop.status,
+            error=ErrorInfo(code="never_begun", message=f"it was not begun: {why}"),
+            exit_code=self.stop.exit_code,
+        )
+
+    def failed(self, error: Exception, phase: str) -> RequestOutcome:
+        """The outcome where `error` came before anything was reserved."""
+        info = explain(error, phase, fatal=True)
+        return RequestOutcome(
+            name=self.request.metadata.request_name or self.request.benchmark.id,
+            status="failed",
+            error=info if self.redactor is None else masked_info(info, self.redactor),
+            exit_code=error.exit_status if isinstance(error, AclError) else 1,
+        )
+
+
+def _api_key(request: RunRequest, environ: Mapping[str, str]) -> str | None:
+    given = request.model.api_key
+    return environ.get(given.env) if isinstance(given, EnvName) else given

@@ -2,15 +2,45 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from ledger import canonical
 from ledger.codec import MAX_TASK
-from ledger.errors import UsageError
-from ledger.events import TaskRef, TasksSelected
+from ledger.errors import AclError, UsageError, ValueRefused
+from ledger.events import AnyEvent, ExtensionRecorded, TaskRef, TasksSelected
+from runtime.containment import contained, named
 from runtime.contracts import Benchmark, Task
 
+REFUSED: Final = "acl.values-refused"
+"""The extension that names what was left out of the plan: `[{task, path, why}]`."""
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tasks of a run in order, and the events that tell of them."""
+
+    tasks: list[Task]
+    events: tuple[AnyEvent, ...]
+
+
+def load(benchmark: Benchmark, params: dict[str, Any]) -> Selection:
+    """Load and select the tasks; nothing is recorded yet.
+
+    Raises UsageError where the benchmark fails, and for tasks that no ledger can tell of.
+    """
+    try:
+        with contained():
+            tasks = select(benchmark, params)
+            events = selection_events(benchmark.id, str(benchmark.version), params, tasks)
+    except AclError:
+        raise
+    except Exception as error:  # a plug-in may raise anything
+        why = f"the tasks of {benchmark.id} cannot be loaded: {named(error)}"
+        raise UsageError(why) from error
+    return Selection(tasks, events)
 
 
 def select(benchmark: Benchmark, params: dict[str, Any]) -> list[Task]:
@@ -37,22 +67,31 @@ def check_ids(benchmark: str, tasks: Sequence[Task]) -> None:
         positions[task.task_id] = position
 
 
-def selection_event(
+def selection_events(
     benchmark: str, version: str | None, params: dict[str, Any], tasks: Sequence[Task]
-) -> TasksSelected:
-    """The whole plan in order, with the parameters that selected it."""
-    return TasksSelected(
+) -> tuple[AnyEvent, ...]:
+    """The whole plan in order, with the parameters that selected it.
+
+    Metadata that no ledger holds is left out of it, and named by a second event.
+    """
+    refused: list[dict[str, str]] = []
+    plan = TasksSelected(
         benchmark=benchmark,
         benchmark_version=version,
         selection=params or None,
-        tasks=tuple(map(_reference, tasks)),
+        tasks=tuple(_reference(task, refused) for task in tasks),
     )
+    if not refused:
+        return (plan,)
+    return plan, ExtensionRecorded(name=REFUSED, payload=refused)
 
 
-def _reference(task: Task) -> TaskRef:
+def _reference(task: Task, refused: list[dict[str, str]]) -> TaskRef:
     metadata, refusals = canonical.prune(dict(task.metadata))
-    for refusal in refusals:
-        _log.warning("the metadata of task %s: %s", task.task_id, refusal.message)
+    for one in refusals:
+        refusal = ValueRefused(f"$.metadata{one.path[1:]}", one.why)
+        _log.warning("task %s: %s", task.task_id, refusal.message)
+        refused.append({"task": task.task_id, "path": refusal.path, "why": refusal.why})
     assert isinstance(metadata, dict)
     return TaskRef(
         task_id=task.task_id,

@@ -162,6 +162,10 @@ class StoredFiles:
         """The paths of the collected files, sorted."""
         return sorted(self._contents)
 
+    async def size(self, path: str) -> int:
+        """Return how many bytes a stored file has; FileNotFoundError if it was not collected."""
+        return len(self._read(path))
+
     async def read_bytes(self, path: str) -> bytes:
         """Return a stored file; FileNotFoundError if it was not collected."""
         return self._read(path)

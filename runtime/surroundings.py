@@ -5,7 +5,7 @@ import os
 import platform
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Final
@@ -25,7 +25,8 @@ class Surroundings:
     """The defaults are the real ones; the same clock and entropy give the same ledger.
 
     `grace_seconds` is how long plug-ins may clean up after they were told to stop, `patience` how
-    many seconds a full disk is waited for.
+    many seconds a full disk is waited for. `alarm` is told at once, in one line without secrets,
+    of what keeps a run from being recorded or shown; in any thread.
     """
 
     clock: Clock = system_clock
@@ -36,6 +37,7 @@ class Surroundings:
     plugins: Plugins = field(default_factory=Plugins)
     grace_seconds: float = 30.0
     patience: float = 60.0
+    alarm: Callable[[str], object] | None = None
 
     def monotonic(self) -> float:
         """The monotonic clock, in seconds."""

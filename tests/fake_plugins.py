@@ -103,6 +103,9 @@ class Room:
     async def files(self) -> list[str]:
         return sorted(self.contents)
 
+    async def size(self, path: str) -> int:
+        return len(self.contents[path])
+
     async def read_bytes(self, path: str) -> bytes:
         return self.contents[path]
 

@@ -9,9 +9,11 @@ user can read.  Code that is not trusted to that extent belongs in `runtime.sand
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import signal
+import stat
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -122,6 +124,13 @@ class LocalSession:
     async def read_text(self, path: str) -> str:
         """Read a UTF-8 file."""
         return (await self.read_bytes(path)).decode()
+
+    async def size(self, path: str) -> int:
+        """Bytes of a regular file; OSError for anything else, which might never end."""
+        found = await asyncio.to_thread(self._inside(path).stat)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return found.st_size
 
     async def read_bytes(self, path: str) -> bytes:
         """Read a file."""

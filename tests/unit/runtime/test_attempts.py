@@ -112,7 +112,7 @@ PLACES = {
     Listed: ("build_plan", "prepare_task", "collect_artifacts", "evaluate"),
     Scripted: ("build_plan", "start_session", "collect_result", "close_session"),
     Rooms: ("open",),
-    Room: ("close", "read_bytes"),
+    Room: ("close", "size", "read_bytes"),
 }
 
 
@@ -142,9 +142,14 @@ def test_no_plug_in_ends_the_run_wherever_it_fails(
     async def two_artifacts(self: Listed, task: Task, context: AttemptContext) -> list[str]:
         return ["a", "b"]
 
+    async def act(t: Task, context: AttemptContext) -> str:
+        assert isinstance(context.session, Room)
+        context.session.contents = {"a": b"1", "b": b"2"}
+        return "right"
+
     monkeypatch.setattr(Listed, "collect_artifacts", two_artifacts)
     monkeypatch.setattr(kind, method, fail_awaited if waits else fail_called)
-    ran = evaluate(tmp_path, lambda t, c: "right", TASKS)
+    ran = evaluate(tmp_path, act, TASKS)
     assert ran.types[-2:] == ["run.finished", "ledger.sealed"]
     end = finished(ran)
     told = [end.error, *end.issues]

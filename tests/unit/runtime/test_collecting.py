@@ -60,3 +60,31 @@ def test_a_limit_alone_is_told_where_nothing_fits() -> None:
     event = collected({"a": b"12345"}, ["a"], max_bytes=4).event("t", 1)
     assert event is not None
     assert (event.artifacts, event.truncated) == ((), True)
+
+
+def test_a_file_larger_than_the_room_is_not_read() -> None:
+    class Huge(Room):
+        async def size(self, path: str) -> int:
+            return 10**12 if path == "huge" else await super().size(path)
+
+        async def read_bytes(self, path: str) -> bytes:
+            assert path != "huge"
+            return await super().read_bytes(path)
+
+    room, found = Huge(), Collection()
+    room.contents = {"huge": b"", "small": b"1"}
+    work = collect(room, ["huge", "small"], ArtifactLimits(), Redactor({}), found)
+    asyncio.run(work)
+    assert [artifact.path for artifact in found.artifacts] == ["small"]
+    assert found.truncated
+
+
+def test_a_file_that_grew_meanwhile_is_held_to_the_limit() -> None:
+    class Growing(Room):
+        async def size(self, path: str) -> int:
+            return 1
+
+    room, found = Growing(), Collection()
+    room.contents = {"a": b"12345"}
+    asyncio.run(collect(room, ["a"], ArtifactLimits(max_bytes=4), Redactor({}), found))
+    assert (found.artifacts, found.truncated) == ([], True)

@@ -194,3 +194,21 @@ def test_closing_twice_does_nothing() -> None:
         await session.close()
 
     inside(main)
+
+
+def test_the_size_of_a_file_is_told_without_reading_it() -> None:
+    async def do(session: LocalSession) -> int:
+        with (session.directory / "sparse").open("wb") as file:
+            file.truncate(10**12)
+        return await session.size("sparse")
+
+    assert inside(do) == 10**12
+
+
+def test_a_pipe_has_no_size() -> None:
+    async def do(session: LocalSession) -> None:
+        os.mkfifo(session.directory / "pipe")
+        with pytest.raises(OSError, match="not a regular file"):
+            await session.size("pipe")
+
+    inside(do)

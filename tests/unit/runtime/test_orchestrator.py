@@ -441,8 +441,36 @@ def test_a_plugin_that_never_returns_does_not_outlast_the_time(tmp_path: Path, w
     finally:
         never.set()
     assert statuses(result) == {"hangs": "timed_out"}
+    if where == "load_tasks":
+        assert result.requests["hangs"].path is None
+        assert list(tmp_path.iterdir()) == []
+        return
     assert ran(result, "hangs").types[-2:] == ["run.finished", "ledger.sealed"]
     check_ledger(result.requests["hangs"].path)
+
+
+def test_a_request_whose_tasks_cannot_be_had_fails_alone_and_reserves_nothing(
+    tmp_path: Path,
+) -> None:
+    secret = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
+
+    class Refusing(ByParams):
+        def load_tasks(self, params: Mapping[str, Any]) -> list[Task]:
+            found = super().load_tasks(params)
+            if [one.task_id for one in found] == ["bad"]:
+                raise RuntimeError(f"no access with {secret}")
+            return found
+
+    result = orchestrate(
+        tmp_path, right, named("bad", "bad"), named("good", "1"), benchmark=Refusing()
+    )
+    assert statuses(result) == {"bad": "failed", "good": "completed"}
+    bad = result.requests["bad"]
+    assert (bad.exit_code, bad.path) == (2, None)
+    assert bad.error is not None
+    assert "RuntimeError: no access with" in bad.error.message
+    assert secret not in repr(bad)
+    assert len(list(tmp_path.rglob("ledger.sqlite"))) == 1
 
 
 def test_plugins_of_one_request_see_that_request(tmp_path: Path) -> None:

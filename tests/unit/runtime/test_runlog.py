@@ -74,3 +74,26 @@ def test_what_is_logged_outside_is_not_in_it(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written_disturbs_nobody(tmp_path: Path) -> None:
     with run_log(tmp_path / "missing" / "run.log", Redactor({})):
         LOG.warning("lost")
+
+
+def test_errors_of_ours_are_told_at_once_without_secrets_and_tracebacks(tmp_path: Path) -> None:
+    secret, told = "correct-horse-battery", list[str]()
+    redactor = Redactor({"API_TOKEN": secret})
+    with run_log(tmp_path / "missing" / "run.log", redactor, told.append):
+        LOG.warning("not that bad")
+        OTHER.error("not ours")
+        try:
+            raise ValueError(f"with {secret}")
+        except ValueError:
+            LOG.exception("it failed")
+    LOG.error("outside")
+    assert told == ["it failed: ValueError: with ********"]
+
+
+def test_an_alarm_that_cannot_be_told_disturbs_nobody(tmp_path: Path) -> None:
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    with run_log(tmp_path / "run.log", Redactor({}), broken):
+        LOG.error("it failed")
+    assert "it failed" in (tmp_path / "run.log").read_text()

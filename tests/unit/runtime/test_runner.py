@@ -1,4 +1,7 @@
+import asyncio
 import json
+import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,11 @@ from ledger.store import Copy, Ledger, Receipt
 from ledger.view import Blobs
 from runtime import progress
 from runtime.contracts import AttemptContext, StageError, Task
+from runtime.interrupt import StopSignal
 from runtime.results import MetricResult
-from tests.fake_plugins import Listed, evaluate, task
+from runtime.runner import run
+from runtime.surroundings import Surroundings
+from tests.fake_plugins import Listed, Scripted, evaluate, plugins, request, task
 from tests.ledger_checks import check_ledger
 
 TASKS = [task("a", category="x"), task("b")]
@@ -109,19 +115,141 @@ class Unloadable(Listed):
         raise OSError("no such data")
 
 
-def test_tasks_that_cannot_be_loaded_fail_the_run(tmp_path: Path) -> None:
-    ran = evaluate(tmp_path, right, benchmark=Unloadable())
-    assert (ran.outcome.status, ran.outcome.exit_code) == ("failed", 1)
+class Exiting(Listed):
+    def load_tasks(self, params: Mapping[str, Any]) -> list[Task]:
+        raise SystemExit(3)
+
+
+OUTPUT = {"run_id": "mine"}
+
+
+@pytest.mark.parametrize(("kind", "why"), [(Unloadable, "no such data"), (Exiting, "SystemExit")])
+def test_tasks_that_cannot_be_loaded_leave_no_trace(
+    tmp_path: Path, kind: type[Listed], why: str
+) -> None:
+    with pytest.raises(UsageError, match=f"the tasks of listed cannot be loaded: .*{why}"):
+        evaluate(tmp_path, right, benchmark=kind(), output=OUTPUT)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("tasks", "params", "why"),
+    [
+        ([task("a"), task("b"), task("a")], {}, "tasks 0 and 2 have the same id 'a'"),
+        ([task("a", category=3)], {}, "category of task 'a'"),
+        (TASKS, {"limit": -1}, "limit: -1"),
+        (TASKS, {"limit": "2"}, "limit: '2'"),
+        (TASKS, {"limit": True}, "limit: True"),
+        (TASKS, {"task_ids": "a"}, "task_ids: 'a' is not a list"),
+        (TASKS, {"task_ids": ["b", "c"]}, "there is no task 'c'"),
+    ],
+)
+def test_a_plan_that_cannot_be_leaves_no_trace(
+    tmp_path: Path, tasks: list[Task], params: dict[str, Any], why: str
+) -> None:
+    around = Surroundings(plugins=plugins(Listed(tasks), Scripted(right)), environ={})
+    asked = request(benchmark={"id": "listed", "params": params})
+    with pytest.raises(UsageError, match=re.escape(why)):
+        asyncio.run(run(asked, results_dir=tmp_path, surroundings=around))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tasks_are_loaded_once(tmp_path: Path) -> None:
+    loaded: list[int] = []
+
+    class Counting(Listed):
+        def load_tasks(self, params: Mapping[str, Any]) -> list[Task]:
+            loaded.append(1)
+            return super().load_tasks(params)
+
+    assert evaluate(tmp_path, right, benchmark=Counting(TASKS)).outcome.status == "completed"
+    assert loaded == [1]
+
+
+def test_a_stop_while_tasks_are_loaded_begins_no_run(tmp_path: Path) -> None:
+    stop, never = StopSignal(), threading.Event()
+
+    class Hanging(Listed):
+        def load_tasks(self, params: Mapping[str, Any]) -> list[Task]:
+            stop.request("SIGTERM")
+            never.wait(60)
+            return []
+
+    around = Surroundings(
+        plugins=plugins(Hanging(), Scripted(right)), environ={}, grace_seconds=0.05
+    )
+    work = run(request(), results_dir=tmp_path, stop=stop, surroundings=around)
+    outcome = asyncio.run(work)
+    never.set()
+    assert (outcome.status, outcome.exit_code, outcome.path) == ("cancelled", 143, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metadata_that_no_ledger_holds_is_named_in_it(tmp_path: Path) -> None:
+    ran = evaluate(tmp_path, right, [task("a", metadata={"tags": {1, 2}, "level": 2})])
+    (named,) = ran.of(ev.ExtensionRecorded)
+    assert named.name == "acl.values-refused"
+    (found,) = named.payload
+    assert (found["task"], found["path"]) == ("a", "$.metadata.tags")
+    assert "set" in found["why"]
+
+
+# -- secrets ------------------------------------------------------------------------------------
+
+SECRET = "correct-horse-battery"
+ENVIRON = {"SERVICE_TOKEN": SECRET}
+
+
+def test_what_an_outcome_shows_is_without_secrets(tmp_path: Path) -> None:
+    class Telling(Listed):
+        def aggregate_metrics(self, state: RunState, metrics: MetricResult) -> MetricResult:
+            raise ValueError(f"with {SECRET}")
+
+    ran = evaluate(tmp_path, right, benchmark=Telling(TASKS), environ=ENVIRON)
     (end,) = ran.of(ev.RunFinished)
-    assert (end.status, end.error.code) == ("failed", "OSError")
-    assert ran.types[-1] == "ledger.sealed"
+    assert ran.outcome.error == end.error
+    assert "ValueError: with ********" in str(end.error.traceback)
+    assert SECRET not in repr(ran.outcome)
 
 
-def test_two_tasks_with_one_id_fail_the_run_with_both_positions(tmp_path: Path) -> None:
-    ran = evaluate(tmp_path, right, [task("a"), task("b"), task("a")])
-    assert (ran.outcome.status, ran.outcome.exit_code) == ("failed", 2)
-    assert ran.outcome.error is not None
-    assert "tasks 0 and 2 have the same id 'a'" in ran.outcome.error.message
+def test_metrics_that_an_outcome_shows_are_those_of_the_ledger(tmp_path: Path) -> None:
+    class Telling(Listed):
+        def aggregate_metrics(self, state: RunState, metrics: MetricResult) -> MetricResult:
+            return metrics.model_copy(update={"metrics": {f"of {SECRET}": 0.5}})
+
+    ran = evaluate(tmp_path, right, benchmark=Telling(TASKS), environ=ENVIRON)
+    assert ran.outcome.result is not None
+    assert ran.outcome.result.metrics is not None
+    assert ran.outcome.result.metrics.metrics == ran.of(ev.MetricsComputed)[0].metrics
+    assert SECRET not in repr(ran.outcome)
+
+
+def test_an_error_before_the_run_is_without_secrets(tmp_path: Path) -> None:
+    class Telling(Listed):
+        def load_tasks(self, params: Mapping[str, Any]) -> list[Task]:
+            raise ValueError(f"with {SECRET}")
+
+    with pytest.raises(UsageError) as caught:
+        evaluate(tmp_path, right, benchmark=Telling(), environ=ENVIRON)
+    assert "ValueError: with ********" in str(caught.value)
+
+
+def test_no_secret_names_a_directory_and_the_run_is_found_again(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {
+        "model": {"id": f"https://user:pa55word-x@host/{SECRET}"},
+        "output": {"run_name": f"suite/{SECRET}"},
+        "environ": ENVIRON,
+    }
+    first = evaluate(tmp_path, right, TASKS, **asked)
+    again = evaluate(tmp_path, right, TASKS, runtime={"reuse": True}, **asked)
+    names = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")]
+    assert not [name for name in names if SECRET in name or "pa55word" in name]
+    assert first.outcome.path is not None
+    assert again.outcome.path is not None
+    assert again.outcome.path.parent == first.outcome.path.parent
+    named = {"reuse_run_id": first.outcome.run_id}
+    third = evaluate(tmp_path, right, TASKS, runtime=named, **asked)
+    assert len(third.of(ev.TaskReused)) == 2
 
 
 def test_a_fatal_attempt_fails_the_run_and_metrics_are_computed_all_the_same(
@@ -200,6 +328,7 @@ def test_a_full_disk_ends_the_run_and_leaves_what_was_stored(
     assert (ran.outcome.status, ran.outcome.exit_code) == ("failed", 1)
     assert ran.outcome.error is not None
     assert "disk is full" in ran.outcome.error.message
+    assert str(ran.outcome.paths["ledger"]) in ran.outcome.error.message
     assert ran.of(ev.AttemptStarted) != []
     assert ran.of(ev.RunFinished) == []
     assert ran.state.status == "interrupted"

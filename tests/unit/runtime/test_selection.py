@@ -3,8 +3,9 @@ from enum import StrEnum
 import pytest
 
 from ledger.errors import UsageError
+from ledger.events import ExtensionRecorded, TasksSelected
 from runtime.contracts import Task
-from runtime.selection import select, selection_event
+from runtime.selection import REFUSED, select, selection_events
 from tests.fake_plugins import Listed, task
 
 ODD = [
@@ -53,27 +54,37 @@ def test_an_id_too_long_for_a_header_is_refused_before_the_run() -> None:
         select(Listed([task("x" * 60_001)]), {})
 
 
-def test_metadata_that_no_ledger_holds_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_metadata_that_no_ledger_holds_is_left_out_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     tasks = [task("a", metadata={"tags": {"x"}, "difficulty": 2})]
-    event = selection_event("b", "1", {"limit": 1}, tasks)
+    event, refused = selection_events("b", "1", {"limit": 1}, tasks)
+    assert isinstance(event, TasksSelected)
     assert event.tasks[0].metadata == {"difficulty": 2}
     assert event.selection == {"limit": 1}
-    assert "$.tags" in caplog.text
+    assert "$.metadata.tags" in caplog.text
+    assert isinstance(refused, ExtensionRecorded)
+    assert refused.name == REFUSED
+    assert isinstance(refused.payload, list)
+    assert [(one["task"], one["path"]) for one in refused.payload] == [("a", "$.metadata.tags")]
 
 
 def test_no_task_at_all_is_a_plan_too() -> None:
-    assert selection_event("b", None, {}, select(Listed(), {})).tasks == ()
+    (event,) = selection_events("b", None, {}, select(Listed(), {}))
+    assert isinstance(event, TasksSelected)
+    assert event.tasks == ()
 
 
 def test_a_category_of_an_enum_is_its_text() -> None:
     class Kind(StrEnum):
         MATH = "math"
 
-    event = selection_event("b", "1", {}, [task("a", category=Kind.MATH)])
+    (event,) = selection_events("b", "1", {}, [task("a", category=Kind.MATH)])
+    assert isinstance(event, TasksSelected)
     assert type(event.tasks[0].category) is str
     assert event.tasks[0].category == "math"
 
 
 def test_a_category_that_is_no_text_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="category of task 'a'"):
-        selection_event("b", "1", {}, [task("a", category=3)])
+        selection_events("b", "1", {}, [task("a", category=3)])
