@@ -1,8 +1,9 @@
 """Attempts that ran and have no verdict: which of them need only be evaluated.
 
 An attempt whose evaluation never came, or failed by a fault of the house, has a result that is as
-good as any. It is judged by what was recorded, so everything that the verifier may look at must
-have been: the files of an environment that is gone cannot be fetched any more.
+good as any; and so has one that was stopped behind its verdict, which counts nowhere. It is judged
+by what was recorded, so everything that the verifier may look at must have been: the files of an
+environment that is gone cannot be fetched any more.
 """
 
 from collections import defaultdict
@@ -53,24 +54,23 @@ class Unjudged:
         return [one for one in map(task.attempts.__getitem__, numbers) if self._fits(one)]
 
     def _fits(self, attempt: AttemptState) -> bool:
-        if attempt.result is None or attempt.verdict or attempt.erased:
-            return False
-        if attempt.status not in (None, "cancelled", "eval_error"):
-            return False
-        if not self._was_left(attempt):
+        if attempt.result is None or attempt.erased or not self._lacks_verdict(attempt):
             return False
         result = self.view.event(attempt.result).event
         if not isinstance(result, ev.ResultRecorded) or result.error is not None:
             return False
         return result.status == "completed" and not self._masked(result) and self._kept(attempt)
 
-    def _was_left(self, attempt: AttemptState) -> bool:
-        """Whether it was not judged, or could not be by no fault of agent or verifier."""
+    def _lacks_verdict(self, attempt: AttemptState) -> bool:
+        """Whether it has none that counts, by no fault of agent or verifier."""
+        ended = attempt.status not in (None, "cancelled")
         if attempt.evaluation is None:
-            return attempt.status != "eval_error"
+            return not ended
         event = self.view.event(attempt.evaluation).event
         error = event.evaluation_error if isinstance(event, ev.EvaluationFinished) else None
-        return error is not None and (error.fatal or error.code in HOUSE_FAULTS)
+        if error is None:
+            return not ended
+        return error.fatal or error.code in HOUSE_FAULTS
 
     def _kept(self, attempt: AttemptState) -> bool:
         """Whether all files were kept that were to be, as they were: only then judging began."""
