@@ -21,7 +21,8 @@ _OF_RESULT: Final = (
     "meta",
     "extra",
 )
-_VALUES: Final = frozenset({"final_answer", "ground_truth", "trajectory"})
+# An empty object says something as one of these, and nothing as any other.
+_VALUES: Final = frozenset({"final_answer", "ground_truth", "harness_ground_truth", "trajectory"})
 _OF_VERDICT: Final = ("ground_truth", "tests_status", "stdout", "stderr", "extra")
 _ERRORS: Final = ("error", "evaluation_error")
 _OF_BRIEF_EXTRA: Final = frozenset(
@@ -111,11 +112,11 @@ def _whole(
     if seq is None or event is None:
         return {}
     found = {name: reading.value(seq, getattr(event, name)) for name in names}
-    return {n: v for n, v in found.items() if v is not None and (v != {} or n in _VALUES)}
+    return _present(found)
 
 
 def _present(fields: Mapping[str, object]) -> _Fields:
-    return {name: value for name, value in fields.items() if value is not None and value != {}}
+    return {n: v for n, v in fields.items() if v is not None and (v != {} or n in _VALUES)}
 
 
 def _object(value: object) -> _Fields:

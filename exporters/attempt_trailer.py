@@ -64,24 +64,27 @@ def _hex(address: bytes | None) -> str | None:
 
 def _calls(attempt: AttemptState, reading: Reading) -> Iterator[dict[str, object]]:
     """Each call by its start, with what was last told of its end; `retry` counts earlier tries."""
-    ends: dict[str, ev.CallFinished | ev.CallLost] = {}
-    for seq in attempt.call_ends:
-        end = reading.either(seq, ev.CallFinished, ev.CallLost)
-        if end is not None:
-            ends[end.call_id] = end
-    for seq in attempt.calls:
-        start = reading.event(seq, ev.CallStarted)
-        if start is None:
+    rows: list[dict[str, object]] = []
+    latest: dict[str, dict[str, object]] = {}
+    ends = set(attempt.call_ends)
+    for seq in sorted([*attempt.calls, *ends]):
+        if seq not in ends:
+            start = reading.event(seq, ev.CallStarted)
+            if start is not None:
+                row: dict[str, object] = {name: getattr(start, name) for name in _OF_START}
+                row["retry"] = sum(retry < seq for retry in attempt.retries) or None
+                rows.append(row)
+                latest[start.call_id] = row
             continue
-        row: dict[str, object] = {name: getattr(start, name) for name in _OF_START}
-        row["retry"] = sum(retry < seq for retry in attempt.retries) or None
-        row |= _end(ends.get(start.call_id))
+        end = reading.either(seq, ev.CallFinished, ev.CallLost)
+        if end is not None and end.call_id in latest:
+            latest[end.call_id].pop("lost", None)
+            latest[end.call_id] |= _end(end)
+    for row in rows:
         yield {name: value for name, value in row.items() if value is not None}
 
 
-def _end(end: ev.CallFinished | ev.CallLost | None) -> dict[str, object]:
-    if end is None:
-        return {}
+def _end(end: ev.CallFinished | ev.CallLost) -> dict[str, object]:
     if isinstance(end, ev.CallLost):
         return {"lost": True}
     row: dict[str, object] = {name: getattr(end, name) for name in _OF_END}

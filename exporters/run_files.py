@@ -100,7 +100,10 @@ def _untold(tasks: list[TaskState], state: RunState, blobs: Blobs) -> Iterator[t
             }
             for attempt in _untold_attempts(task)
         }
-        yield task.id, {"stage": task.stage, "attempts": attempts}
+        stage: dict[str, object] = {"stage": task.stage}
+        if task.stopped_early:
+            stage["stopped_early"] = True
+        yield task.id, {**stage, "attempts": attempts}
 
 
 def _has_untold(task: TaskState) -> bool:

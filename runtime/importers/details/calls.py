@@ -20,17 +20,18 @@ def calls_of(
     """
     found: list[list[ev.AnyEvent]] = [[] for _ in range(tries)]
     faults: list[str] = []
-    known: set[str] = set()
+    busy: set[str] = set()
     for row in rows if isinstance(rows, list) else []:
         try:
             events = list(_events(row, task, attempt))
         except (ValidationError, TypeError, AttributeError):
             faults.append("a model call cannot be read")
             continue
-        if row["call_id"] in known:
+        if row["call_id"] in busy:
             faults.append(f"two model calls are {row['call_id']!r}")
             continue
-        known.add(row["call_id"])
+        if not isinstance(events[-1], ev.CallFinished):
+            busy.add(row["call_id"])
         retry = row.get("retry", 0)
         found[min(retry, tries - 1) if type(retry) is int and retry > 0 else 0] += events
     return found, faults

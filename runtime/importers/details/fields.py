@@ -16,6 +16,7 @@ from runtime.importers.details.measures import (
     analyses_of,
     collected_of,
     is_number,
+    is_told_as,
     split_measures,
 )
 from runtime.importers.details.plans import is_plan
@@ -69,7 +70,8 @@ class Parts:
 class Attempt:
     """An attempt as a file tells it: its fields, its part of `acl`, and what was erased of it.
 
-    `words` is empty where another program wrote the file.
+    `words` is empty where another program wrote the file. `told` says that its record does,
+    `planned` whether `run_info.json` has a plan of it, None where it is older than the record.
     """
 
     task: str
@@ -78,6 +80,7 @@ class Attempt:
     words: dict[str, Any]
     erased: frozenset[str] = frozenset()
     told: bool = True
+    planned: bool | None = None
 
     @property
     def ours(self) -> bool:
@@ -107,7 +110,6 @@ class _Taking:
         self.score = self._verdict_value("score", is_number)
         self.run_error = self._error("error")
         self.eval_error = self._error("evaluation_error")
-        self.other_error = self._error_beside("attempt_error")
         self.has_verdict = self._had_verdict()
 
     def _extra(self) -> dict[str, Any]:
@@ -143,11 +145,13 @@ class _Taking:
             return error_of(text, self.extra.pop(info))
         return error_of(text, None)
 
-    def _error_beside(self, name: str) -> ev.ErrorInfo | None:
-        info = f"{name}_info"
-        error = known_error(self.extra.get(name), self.extra.get(info))
-        if error is not None:
-            del self.extra[name], self.extra[info]
+    def _error_beside(self, status: str | None) -> ev.ErrorInfo | None:
+        """The attempt's own error, told apart where its place is taken by another."""
+        taken = self.eval_error if status == "eval_error" else self.run_error
+        error = known_error(self.extra.get("attempt_error"), self.extra.get("attempt_error_info"))
+        if error is None or taken is None or error in (self.run_error, self.eval_error):
+            return None
+        del self.extra["attempt_error"], self.extra["attempt_error_info"]
         return error
 
     def _had_verdict(self) -> bool:
@@ -196,6 +200,7 @@ class _Taking:
     def parts(self) -> Parts:
         task, number = self.attempt.task, self.attempt.number
         status = self._status()
+        self.other_error = self._error_beside(status)
         meta, plan = self._meta()
         artifacts, collected = self._artifacts()
         analyses, rest = analyses_of(self.fields.get("analysis_result"), task, number)
@@ -240,8 +245,9 @@ class _Taking:
             or any(value not in (None, {}) for value in given.values())
             or (not self.attempt.ours and status not in ("skipped", "cancelled"))
         )
-        telemetry = self.extra.pop("telemetry", None) if needed else None
-        if verdict is not None and "harness_ground_truth" in self.extra and truth is not None:
+        telemetry = self._pop_told("telemetry") if needed else None
+        own_truth = self.extra.get("harness_ground_truth")
+        if verdict is not None and None not in (truth, own_truth) and own_truth != truth:
             verdict["ground_truth"] = truth
             truth = self.extra.pop("harness_ground_truth")
         if not needed and not self.extra:
@@ -266,8 +272,12 @@ class _Taking:
             "reason": reason,
             "evaluation_error": self.eval_error,
             "evaluator": self._evaluator(),
-            **{name: self.extra.pop(name, None) for name in ("tests_status", "stdout", "stderr")},
+            **{name: self._pop_told(name) for name in ("tests_status", "stdout", "stderr")},
         }
+
+    def _pop_told(self, name: str) -> Any:
+        """A value that an event may have held; one of nothing is what `extra` holds itself."""
+        return self.extra.pop(name) if self.extra.get(name) not in (None, {}) else None
 
     def _evaluator(self) -> ev.Evaluator:
         try:
@@ -284,7 +294,8 @@ class _Taking:
         judged = {name: value for name, value in measures.items() if name in names}
         own = {name: value for name, value in measures.items() if name not in names}
         beside, rest = split_measures(self.extra.get("harness_metrics"))
-        if beside and not rest and beside.keys() <= judged.keys():
+        differ = all(name in judged and judged[name] != value for name, value in beside.items())
+        if beside and not rest and differ:
             del self.extra["harness_metrics"]
             own |= beside
         return judged, own
@@ -294,17 +305,22 @@ class _Taking:
         if not isinstance(meta, dict):
             return meta, None
         plan = meta.get(_PLAN)
-        fits = is_plan(plan) or (isinstance(plan, dict) and not self.attempt.ours)
-        if not fits:
+        if not isinstance(plan, dict) or not self._is_of_the_house(plan):
             return meta or None, None
         return {name: value for name, value in meta.items() if name != _PLAN} or None, plan
+
+    def _is_of_the_house(self, plan: dict[str, Any]) -> bool:
+        """Whether it is the plan of the attempt, and not something of the harness by its name."""
+        if not self.attempt.ours:
+            return True
+        return is_plan(plan) if self.attempt.planned is None else self.attempt.planned
 
     def _artifacts(self) -> tuple[Any, ev.ArtifactsCollected | None]:
         """What the harness gave, and what was taken from its environment."""
         task, number = self.attempt.task, self.attempt.number
         given = self.fields.get("artifacts")
         beside = collected_of(self.extra.get("collected_artifacts"), task, number)
-        if beside is not None:
+        if beside is not None and given is not None:
             del self.extra["collected_artifacts"]
             return given, beside
         collected = collected_of(given, task, number)
@@ -317,6 +333,8 @@ class _Taking:
         try:
             issues = tuple(ev.Issue.model_validate(item) for item in given)
         except ValidationError:
+            return ()
+        if not all(map(is_told_as, given, issues)):
             return ()
         del self.extra["issues"]
         return issues

@@ -11,6 +11,8 @@ from runtime.importers.details.errors import error_of, known_error
 _FILE: Final = frozenset({"path", "bytes", "sha256", "content"})
 _ANALYSIS: Final = frozenset({"family", "is_badcase", "score", "details", "error", "error_info"})
 
+_NONE: Final = object()
+
 Measures = dict[str, bool | int | float]
 
 
@@ -41,20 +43,27 @@ def collected_of(value: Any, task: str, attempt: int) -> ev.ArtifactsCollected |
         return None
     if not all(map(_is_file, files)):
         return None
-    contents = {file["path"]: file["content"] for file in files if "content" in file}
+    bare = [{name: file[name] for name in file if name != "content"} for file in files]
     try:
-        return ev.ArtifactsCollected(
-            task=task,
-            attempt=attempt,
-            artifacts=tuple(
-                ev.Artifact.model_validate({n: v for n, v in file.items() if n != "content"})
-                for file in files
-            ),
-            contents=contents or None,
-            truncated=value["truncated"],
-        )
+        artifacts = tuple(map(ev.Artifact.model_validate, bare))
     except ValidationError:
         return None
+    contents = {file["path"]: file["content"] for file in files if "content" in file}
+    again = [contents.get(file["path"], _NONE) is file.get("content", _NONE) for file in files]
+    if not all(map(is_told_as, bare, artifacts)) or not all(again):
+        return None
+    return ev.ArtifactsCollected(
+        task=task,
+        attempt=attempt,
+        artifacts=artifacts,
+        contents=contents or None,
+        truncated=value["truncated"],
+    )
+
+
+def is_told_as(given: dict[str, Any], part: ev.Part) -> bool:
+    """True if an export tells `part` as `given`, in this order of fields."""
+    return list(given.items()) == list(part.model_dump(exclude_none=True).items())
 
 
 def _is_file(value: Any) -> bool:

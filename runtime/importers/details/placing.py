@@ -99,6 +99,7 @@ def _place_retries(files: Files, found: dict[str, ForeignTask]) -> None:
 def _place_untold(task: ForeignTask, entry: Any) -> None:
     fields = entry if isinstance(entry, dict) else {}
     task.stage = text_or_none(fields.get("stage"))
+    task.stopped_early = fields.get("stopped_early") is True
     attempts = section_of(fields, "attempts")
     task.untold = {
         int(number): attempt

@@ -168,6 +168,7 @@ def run_items(run: ForeignRun, remarks: list[Remark], tally: Tally) -> Iterator[
             strategy=text(execution.get("strategy")),
             k=execution["k"],
             close=run.close,
+            size=run.info.words.get("size"),
             remarks=remarks,
         )
         yield from reader.items()

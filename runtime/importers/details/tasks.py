@@ -79,6 +79,7 @@ class ForeignTask:
     retries: dict[int, list[RetryFile]] = field(default_factory=dict)
     plans: dict[int, dict[str, Any]] = field(default_factory=dict)
     stage: str | None = None
+    stopped_early: bool = False
     untold: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -147,8 +148,9 @@ def with_extra(fields: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class TaskReader:
-    """Reads one task with all its attempts. `close` ends what the source left open.
+    """Reads one task with all its attempts.
 
+    `close` ends what the source left open; `size` is how many events `run_info.json` was made of.
     Afterwards `readers` say what became of the attempts, for counting.
     """
 
@@ -158,6 +160,7 @@ class TaskReader:
     strategy: str
     k: int
     close: bool
+    size: int | None
     remarks: list[Remark]
     claimed: bool = False
     readers: list[AttemptReader] = field(default_factory=list)
@@ -215,13 +218,22 @@ class TaskReader:
         erased = _erased(document.words.get("erased"))
         found = {
             number: Attempt(
-                self.task.task_id, number, fields, words.get(number, {}), erased.get(number, _NONE)
+                self.task.task_id,
+                number,
+                fields,
+                words.get(number, {}),
+                erased.get(number, _NONE),
+                planned=number in self.task.plans if self._is_fresh(document) else None,
             )
             for number, fields in attempts.items()
         }
         if not document.ours and is_marked(self.task.record.file):
             self._heed_the_mark(found)
         return found
+
+    def _is_fresh(self, document: Document) -> bool:
+        """Whether `run_info.json` is of the same prefix as the record, and has all plans."""
+        return self.size is not None and self.size == document.words.get("size")
 
     def _heed_the_mark(self, found: dict[int, Attempt]) -> None:
         """Its name says that it holds an error; it must not pass for a result."""
@@ -263,8 +275,10 @@ class TaskReader:
             yield ev.TaskCancelled(task=task, reason=why)
 
     def _stopped_early(self, document: Document | None) -> bool:
-        if document is None or document.ours:
-            return document is not None and document.words.get("stopped_early") is True
+        if document is None:
+            return self.task.stopped_early
+        if document.ours:
+            return document.words.get("stopped_early") is True
         return (
             self.strategy == "stop_on_correct"
             and any(reader.correct is True for reader in self.readers)

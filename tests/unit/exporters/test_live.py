@@ -281,3 +281,78 @@ def test_later_events_of_a_finished_run_bring_the_export_up_to_date(run: Run) ->
     run.ledger.seal()
     run.project()
     assert run.read("MANIFEST.json")["acl"]["size"] == before + 1
+
+
+def test_tasks_that_are_selected_later_are_written_too(run: Run) -> None:
+    run.say(*opening("r", ref("a")), *task("a", attempt("a")))
+    later = ev.TasksSelected(benchmark="demo-bench", tasks=(ref("b"),))
+    assert "details/b.json" in run.say(later, *task("b", attempt("b")))
+
+
+def test_a_record_whose_name_changed_stands_under_the_new_one_only(run: Run) -> None:
+    retried = ev.AttemptRetried(
+        task="a",
+        attempt=1,
+        retry=1,
+        max_retries=2,
+        retry_delay_seconds=0.1,
+        stage="run",
+        scope="attempt",
+        error=ev.ErrorInfo(code="429", message="slow"),
+    )
+    start, *rest, _ = attempt("a")
+    end = finished("a", correct=True, retries=1)
+    run.say(*opening("r", ref("a")), *task("a", [start, retried, *rest, end]))
+    assert "details/a.json" in run.files()
+    # A file system that folds case would take `A` for `a`, so both get a digest.
+    run.say(ev.TasksSelected(benchmark="demo-bench", tasks=(ref("A"),)), *task("A", attempt("A")))
+    stems = [path for path in run.files() if path.startswith(("details/", "retry_details/"))]
+    assert len(stems) == 3
+    assert all("--" in path for path in stems)
+    with LedgerView.open(run.path) as view:
+        expected = {file.path for file in export_details(fold(view.events()), view)}
+    assert set(stems) <= expected
+
+
+def whole(run: Run) -> dict:
+    """Export the state of now, as another process does; returns its manifest."""
+    with LedgerView.open(run.path) as view:
+        state = fold(view.events())
+        files = export_details(state, view)
+        write_tree(files, run.target, identity=Identity.of(state), layout=LAYOUT, home=run.path)
+    return run.read("MANIFEST.json")
+
+
+def test_a_live_export_that_lags_behind_takes_nothing_back(run: Run) -> None:
+    run.say(*opening("r", ref("a"), ref("b")))
+    with LedgerView.open(run.path) as view:
+        stale = fold(view.events())
+        run.ledger.append(*task("a", attempt("a")))
+        stale = fold(view.events(since=stale.size, until=stale.size + 1), stale)
+        run.ledger.append(*task("b", attempt("b")))
+        ending(run.ledger, total=2)
+        manifest = whole(run)
+        before = {path: (run.target / path).read_bytes() for path in run.files()}
+        run.export(stale, view)
+    assert {path: (run.target / path).read_bytes() for path in run.files()} == before
+    assert run.read("run_info.json")["status"] == "completed"
+    assert run.read("MANIFEST.json") == manifest
+
+
+def test_a_live_export_goes_on_after_an_earlier_whole_one(run: Run) -> None:
+    run.say(*opening("r", ref("a"), ref("b")))
+    run.say(*task("a", attempt("a")))
+    whole(run)
+    assert "details/b.json" in run.say(*task("b", attempt("b")))
+
+
+def test_the_end_of_a_run_is_not_told_over_a_later_export(run: Run) -> None:
+    run.say(*opening("r", ref("a")))
+    run.ledger.append(*task("a", attempt("a")))
+    ending(run.ledger, total=1)
+    with LedgerView.open(run.path) as view:
+        ended = fold(view.events())
+        run.ledger.seal()
+        manifest = whole(run)
+        run.export(ended, view)
+    assert run.read("MANIFEST.json") == manifest

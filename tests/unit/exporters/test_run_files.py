@@ -172,3 +172,59 @@ def test_params_of_a_run_that_recorded_none_still_say_which_run(tmp_path: Path) 
         write(ledger)
     told = compact(tmp_path)
     assert (told["benchmark"], told["output"]) == ({}, {"run_id": "r-1"})
+
+
+def test_the_task_list_stands_in_acl_in_its_order(tmp_path: Path) -> None:
+    tasks = (
+        ev.TaskRef(task_id="z", category="c", checksum="ab" * 32, metadata={"tags": ["x"]}),
+        ev.TaskRef(task_id="a"),
+    )
+    with create(tmp_path, "selected") as ledger:
+        ledger.append(*opening("r", *tasks))
+    assert info(tmp_path)["acl"]["selected"] == {
+        "benchmark": "demo-bench",
+        "version": "3",
+        "tasks": [
+            {
+                "task_id": "z",
+                "category": "c",
+                "checksum": "ab" * 32,
+                "metadata": {"tags": ["x"]},
+            },
+            {"task_id": "a"},
+        ],
+    }
+
+
+def test_attempts_of_no_record_are_told_in_short(tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    untold = info(tmp_path)["acl"]["untold"]
+    assert list(untold) == ["t2"]
+    assert untold["t2"]["stage"] == "running"
+    first, second = untold["t2"]["attempts"].values()
+    assert (first["status"], first["correct"], first["final_answer"]) == (
+        "completed",
+        False,
+        "answer 1",
+    )
+    assert (second["status"], second["acl"]["calls"][0]["call_id"]) == (None, "t2/2/0")
+    assert "untold" not in info(tmp_path, live=True)["acl"]
+
+
+def test_a_cancelled_attempt_of_a_finished_task_is_told_without_its_texts(tmp_path: Path) -> None:
+    stopped = [
+        ev.AttemptStarted(task="t", attempt=2),
+        ev.ResultRecorded(task="t", attempt=2, status="completed", trajectory=["long"]),
+        ev.AttemptFinished(task="t", attempt=2, status="cancelled"),
+    ]
+    with create(tmp_path, "cancelled") as ledger:
+        ledger.append(*opening("r", ref("t"), k=2), *task("t", attempt("t"), stopped))
+    untold = info(tmp_path)["acl"]["untold"]
+    assert untold["t"]["stage"] == "done"
+    assert list(untold["t"]["attempts"]) == ["2"]
+    assert "trajectory" not in untold["t"]["attempts"]["2"]
+
+
+def test_a_run_without_such_attempts_says_nothing_of_them(tmp_path: Path) -> None:
+    full(tmp_path)
+    assert "untold" not in info(tmp_path)["acl"]

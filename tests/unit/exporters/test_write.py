@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -488,3 +489,67 @@ def test_no_file_of_the_ledger_is_opened(tmp_path: Path, monkeypatch: pytest.Mon
     write(tmp_path, TWO, home=tmp_path)
     assert opened
     assert [path for path in opened if Path(path).name.startswith("ledger")] == []
+
+
+def test_a_record_that_became_normal_leaves_no_stale_error_file(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write(target, [OutFile("params.json", b"p"), OutFile("details/_error_t.json", b"error")])
+    later = replace(IDENTITY, size=11)
+    write(target, [OutFile("params.json", b"p"), OutFile("details/t.json", b"right")], later)
+    assert tree(target) == {"params.json": b"p", "details/t.json": b"right"}
+
+
+def test_an_earlier_state_may_be_exported_over_a_later_one_on_purpose(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write(target, TWO)
+    write(target, [OutFile("a.json", b"before")], replace(IDENTITY, size=3))
+    assert tree(target) == {"a.json": b"before"}
+
+
+def test_an_exporter_that_waited_takes_no_later_state_back(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write(target, [OutFile("a.json", b"first")], replace(IDENTITY, size=3))
+    outcome: list[object] = []
+
+    def slow() -> None:
+        try:
+            write(target, [OutFile("a.json", b"old")], replace(IDENTITY, size=5))
+        except ExportRefused as error:
+            outcome.append(error)
+
+    with Folder.open(target) as folder, folder.locked():
+        waiting = threading.Thread(target=slow)
+        waiting.start()
+        while not _waits_for(waiting):
+            pass
+        ended = tmp_path / "other"
+        write(ended, [OutFile("a.json", b"new")], replace(IDENTITY, size=9))
+        for name in ("a.json", "MANIFEST.json"):
+            (ended / name).replace(target / name)
+    waiting.join()
+    (error,) = outcome
+    assert "later state, of 9 events" in str(error)
+    assert tree(target) == {"a.json": b"new"}
+
+
+def _waits_for(thread: threading.Thread) -> bool:
+    """Whether the thread has come to the lock: it sleeps between two looks at it."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "locked":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def test_an_export_made_first_by_another_is_not_taken_back(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+
+    def files() -> Iterator[OutFile]:
+        yield OutFile("a.json", b"old")
+        # While the stage is filled, a quicker exporter makes the target.
+        write(target, [OutFile("a.json", b"new")], replace(IDENTITY, size=99))
+
+    with pytest.raises(ExportRefused, match="later state"):
+        write(target, files())
+    assert tree(target) == {"a.json": b"new"}
