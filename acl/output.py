@@ -80,6 +80,11 @@ def message(text: str) -> None:
         sys.stderr.write(printable(text) + "\n")
 
 
+def alarm(text: str) -> None:
+    """Say at once that something keeps a run from being recorded; may be called in any thread."""
+    message(f"acl: {text}")
+
+
 def printable(text: str) -> str:
     """`text` with whatever a terminal could take for a command shown as an escape."""
     return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)

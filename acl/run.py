@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from acl.outcome import outcome_document, print_outcome
-from acl.output import Json, document, message
+from acl.output import Json, alarm, document, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -115,13 +115,17 @@ def _call(request: Any, results_dir: Path, projectors: list[Callable[[Path], Any
     import sys
 
     from acl.progress import progress_line
+    from acl.streams import stdout_kept
     from runtime.interrupt import StopSignal, listening
     from runtime.runner import run as run_request
+    from runtime.surroundings import Surroundings
 
     stop = StopSignal()
+    around = Surroundings(alarm=alarm)
 
     async def main() -> Any:
-        with listening(stop), progress_line() as show:
+        listen = listening(stop, grace_seconds=around.grace_seconds)
+        with listen, progress_line() as show:
             return await run_request(
                 request,
                 results_dir=results_dir,
@@ -129,6 +133,8 @@ def _call(request: Any, results_dir: Path, projectors: list[Callable[[Path], Any
                 on_progress=show,
                 stop=stop,
                 command=("acl", *sys.argv[1:]),
+                surroundings=around,
             )
 
-    return asyncio.run(main())
+    with stdout_kept():
+        return asyncio.run(main())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from acl.outcome import outcome_document, print_outcome
-from acl.output import document, line, message
+from acl.output import alarm, document, line, message
 from acl.request import Thresholds
 from runtime.interrupt import StopSignal
 from runtime.results import OrchestrationResult, RequestOutcome
@@ -48,10 +48,18 @@ def _call(
     import sys
 
     from acl.progress import progress_table
+    from acl.streams import stdout_kept
     from runtime.interrupt import listening
     from runtime.orchestrator import Orchestrator
+    from runtime.surroundings import Surroundings
 
-    orchestrator = Orchestrator(suite, results_dir, stop=stop, command=("acl", *sys.argv[1:]))
+    orchestrator = Orchestrator(
+        suite,
+        results_dir,
+        surroundings=Surroundings(alarm=alarm),
+        stop=stop,
+        command=("acl", *sys.argv[1:]),
+    )
 
     async def main() -> OrchestrationResult:
         listen = listening(stop, grace_seconds=suite.cleanup_grace_seconds)
@@ -60,7 +68,8 @@ def _call(
                 return await orchestrator.run(projectors)
             return await orchestrator.run(projectors, rows.progress, rows.end)
 
-    return asyncio.run(main())
+    with stdout_kept():
+        return asyncio.run(main())
 
 
 def _exit_status(result: OrchestrationResult, statuses: dict[str, int], stop: StopSignal) -> int:

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -172,3 +173,69 @@ def test_every_fault_of_a_request_is_named(acl: Acl, tmp_path: Path) -> None:
     said = acl("run", "-f", "r.yaml")
     assert "execution.k" in said.err
     assert "surprise: unknown field" in said.err
+
+
+PLUG = """
+import subprocess, sys
+from ledger.events import Evaluator
+from runtime.contracts import BaseHarness, Benchmark, Task
+from runtime.results import Evaluation, RunResult
+
+class Loud(Benchmark):
+    id, version = "loud", "1"
+    def load_tasks(self, params):
+        print("LOADED")
+        return [Task("a"), Task("b"), Task("c")]
+    async def evaluate(self, task, result, context):
+        print("JUDGED")
+        return Evaluation(Evaluator(id="loud", version="1"), correct=True)
+
+class Talker(BaseHarness):
+    id = "talker"
+    async def run_task(self, task, config, session, context):
+        print("PRINTED")
+        subprocess.run(["echo", "ECHOED"], check=True)
+        if task.task_id == "b":
+            sys.stdout.close()
+            sys.stderr.close()
+        if task.task_id == "c":
+            raise KeyboardInterrupt
+        return RunResult(task.task_id)
+"""
+
+
+@pytest.fixture
+def plug(tmp_path: Path) -> dict[str, str]:
+    """The environment of a program that finds the plug-ins above."""
+    place = tmp_path / "plug"
+    info = place / "loudplug-1.dist-info"
+    info.mkdir(parents=True)
+    (place / "loudplug.py").write_text(PLUG)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: loudplug\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(
+        "[acl.benchmarks]\nloud = loudplug:Loud\n[acl.harnesses]\ntalker = loudplug:Talker\n"
+    )
+    return {**os.environ, "PYTHONPATH": str(place)}
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_plug_ins_print_is_not_in_the_document(
+    plug: dict[str, str], tmp_path: Path, many: bool
+) -> None:
+    request = {"benchmark": {"id": "loud"}, "harness": {"id": "talker"}}
+    file = tmp_path / "request.yaml"
+    asked = {"requests": [{"name": "one", **request}]} if many else request
+    file.write_text(yaml.safe_dump(asked))
+    done = subprocess.run(
+        [sys.executable, "-m", "acl", "run", "-f", file, "--results-dir", tmp_path / "r", "--json"],
+        capture_output=True,
+        text=True,
+        env=plug,
+        timeout=120,
+        check=False,
+    )
+    document = json.loads(done.stdout)
+    one = document["requests"][0] if many else document
+    assert (done.returncode, one["status"], one["counts"]["total"]) == (0, "completed", 3)
+    assert {"LOADED", "PRINTED", "JUDGED", "ECHOED"} <= set(done.stderr.split())
+    assert "Traceback" not in done.stderr
