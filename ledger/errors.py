@@ -7,6 +7,7 @@ An error carries data, says in one line what happened and where, and names a way
     │   ├── NotALedger              the file is something else
     │   ├── LedgerLocked            another process writes
     │   ├── LedgerExists            create never replaces
+    │   ├── AlreadySealed           nothing more is recorded
     │   ├── ValueRefused            a value that the canonical form cannot hold
     │   └── RunNotFound             no such run, task, event or blob
     ├── VersionUnsupported      3   intact, but written by a newer release
@@ -67,6 +68,17 @@ class LedgerExists(UsageError):
     """Creating never replaces what is there."""
 
     hint = "choose another run id or directory"
+
+
+class AlreadySealed(UsageError):
+    """The ledger was sealed, at `size` events."""
+
+    hint = "record into a new run"
+
+    def __init__(self, path: str, size: int) -> None:
+        super().__init__(f"{path} is sealed at {size} events")
+        self.path = path
+        self.size = size
 
 
 class ValueRefused(UsageError):

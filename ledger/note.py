@@ -26,6 +26,7 @@ whoever brings the keys.
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -161,6 +162,12 @@ def format_note(note: SignedNote) -> bytes:
     if parse_note(data) != note:
         raise ProofInvalid("a note holds a signature of another form")
     return data
+
+
+def sign(text: bytes, signers: Iterable[Signer]) -> bytes:
+    """Write the note of a text that every one of `signers` signs."""
+    lines = tuple(Signature(one.name, one.key_id, one.sign(text)) for one in signers)
+    return format_note(SignedNote(text, lines))
 
 
 def parse_note(data: bytes) -> SignedNote:

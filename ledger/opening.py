@@ -206,7 +206,10 @@ class Source:
     def _fault(self, error: NotALedger) -> AclError:
         """What to say of a file that is no ledger: whether it was one."""
         for side in _sides(self.path):
-            return LedgerDamaged(f"{error.message}, but {side.name} tells that it was one")
+            why = f" ({error.__cause__})" if error.__cause__ else ""
+            return LedgerDamaged(
+                f"{self.path} is damaged{why}: {side.name} beside it tells of a ledger"
+            )
         if isinstance(error.__cause__, sqlite3.DatabaseError) and self._can_copy():
             with self.path.open("rb") as file:
                 if file.read(len(_MAGIC)) == _MAGIC:

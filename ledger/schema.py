@@ -80,6 +80,7 @@ STATEMENTS: Final = tuple(" ".join(s.split()) for s in _TEXT.split("\n\n")) + CH
 # Made at the seal: while a run writes, an index by digest would dirty a page for each piece.
 INDEX: Final = "CREATE INDEX blob_digest ON blob(digest)"
 
+_NAME_SHOWN: Final = 60
 _LIST: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT 100"
 _Rows = frozenset[tuple[str, str, str, str | None]]
 
@@ -137,6 +138,13 @@ def _expected(*, indexed: bool) -> _Rows:
 
 
 def _difference(found: _Rows) -> str:
-    wanted = _expected(indexed=False)
-    names = sorted(f"{kind} {name}" for kind, name, _, _ in found ^ wanted)
-    return ", ".join(dict.fromkeys(names))
+    """Name the first statement that differs, and how many more do."""
+    indexed = any(name == "blob_digest" for _, name, _, _ in found)
+    wanted = _expected(indexed=indexed)
+    # What is there and should not be says more than what lacks.
+    rows = [*sorted(found - wanted, key=str), *sorted(wanted - found, key=str)]
+    names = list(dict.fromkeys(f"{kind} {name}" for kind, name, _, _ in rows))
+    # The name may be anything that a forger put there.
+    first = ascii(names[0])[1:-1]
+    shown = first if len(first) <= _NAME_SHOWN else f"{first[:_NAME_SHOWN]}…"
+    return shown + (f" and {len(names) - 1} more" if names[1:] else "")

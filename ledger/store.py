@@ -19,7 +19,15 @@ from typing import Self
 
 from ledger import database, note, sidefile
 from ledger.database import Database, explain, in_doubt, out_of_room
-from ledger.errors import AclError, LedgerDamaged, LedgerDead, NotStored, UsageError
+from ledger.errors import (
+    AclError,
+    AlreadySealed,
+    LedgerDamaged,
+    LedgerDead,
+    NotStored,
+    RunNotFound,
+    UsageError,
+)
 from ledger.events import AnyEvent, LedgerSealed
 from ledger.lock import WAIT, WriterLock, lock_path
 from ledger.opening import Source, ledger_file
@@ -43,6 +51,8 @@ class _Ticket:
     def __init__(self, items: tuple[Item, ...]) -> None:
         self.items = items
         self.outcome: Receipt | AclError | None = None
+        self.is_alone = False
+        """Whether it was in a commit that broke off, and is not stored: it is tried by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ class Ledger:
         self._waiting: deque[_Ticket] = deque()
         self._dead: str | None = None
         self._stale = False
+        self._promised: list[Receipt | AclError] | None = None
+        """What becomes of the batches of a commit under way, if it is stored."""
         beside = sidefile.read(path)
         # Nobody writes: the lock is ours, and this process has no connection to write with yet.
         fault = unread_commits(path)
@@ -123,7 +135,7 @@ class Ledger:
 
         Raises LedgerLocked after `wait` seconds, NotALedger, VersionUnsupported, LedgerRolledBack,
         LedgerDamaged. A sealed ledger is folded, if that was still to be done, and then refused
-        with UsageError.
+        with AlreadySealed.
         """
         file = ledger_file(path)
         if not lock_path(file).exists():
@@ -136,11 +148,9 @@ class Ledger:
             lock.release()
             raise
         if ledger.sealed:
-            try:
-                ledger._database.fold()
-            finally:
-                ledger.close()
-            raise UsageError(f"{file} is sealed", hint="record into a new run")
+            with ledger:
+                ledger._finish_seal()
+            raise AlreadySealed(str(file), ledger.size)
         return ledger
 
     @property
@@ -173,22 +183,49 @@ class Ledger:
         self._waiting.append(ticket)
         with self._lock:
             if ticket.outcome is None:
-                self._serve()
+                self._serve(ticket)
         if isinstance(ticket.outcome, Receipt):
             return ticket.outcome
         raise ticket.outcome or LedgerDead(f"{self.path}: the writer was interrupted")
 
-    def _serve(self) -> None:
+    def _serve(self, own: _Ticket) -> None:
         """Store all that waits; the lock is held."""
-        tickets = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        doubt = LedgerDead(f"{self.path}: the writer was interrupted")
-        outcomes: Sequence[Receipt | AclError] = [doubt] * len(tickets)
+        if own.is_alone:
+            tickets = [own]
+        else:
+            tickets = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        outcomes: Sequence[Receipt | AclError]
         try:
             outcomes = self._store([ticket.items for ticket in tickets])
         except AclError as error:
             outcomes = [error] * len(tickets)
-        finally:
-            for ticket, outcome in zip(tickets, outcomes, strict=True):
+        except BaseException as error:
+            # The clock, or what a copy brings, is the callers' code, and can fail in any way.
+            self._settle(tickets)
+            is_own = len(tickets) == 1 or own.outcome is not None
+            if is_own or not isinstance(error, Exception):
+                raise
+            # It can be another's: that one meets it when its own turn comes.
+            self._serve(own)
+            return
+        for ticket, outcome in zip(tickets, outcomes, strict=True):
+            ticket.outcome = outcome
+
+    def _settle(self, tickets: list[_Ticket]) -> None:
+        """Find out what became of batches whose commit broke off."""
+        staged, promised = self._tail.frontier, self._promised
+        try:
+            self._recover(reopen=True)
+        except (AclError, sqlite3.Error) as error:
+            promised = [self._die(f"the writer broke off; then {error}")] * len(tickets)
+        else:
+            if self._tail.frontier != staged:
+                promised = None
+        if promised is None:
+            for ticket in tickets:
+                ticket.is_alone = True
+        else:
+            for ticket, outcome in zip(tickets, promised, strict=True):
                 ticket.outcome = outcome
 
     def append_group(self, batches: Sequence[Iterable[Item]]) -> list[Receipt | AclError]:
@@ -206,11 +243,13 @@ class Ledger:
         outcomes: list[Receipt | AclError] = []
         # An exception between here and the commit leaves the tail ahead of the file.
         self._stale = True
+        self._promised = None
         for items in batches:
             try:
                 outcomes.append(self._tail.stage(items))
             except AclError as error:
                 outcomes.append(error)
+        self._promised = outcomes
         failure = self._commit(before) if self._tail.size > before else None
         if failure is not None:
             return [one if isinstance(one, AclError) else failure for one in outcomes]
@@ -257,7 +296,9 @@ class Ledger:
         if self._dead is not None:
             raise LedgerDead(self._dead)
         if self._database.closed:
-            raise UsageError(f"{self.path} is {'sealed' if self.sealed else 'closed'}")
+            if self.sealed:
+                raise AlreadySealed(str(self.path), self.size)
+            raise UsageError(f"{self.path} is closed")
         if self._stale:
             self._recover(reopen=True)
 
@@ -283,18 +324,17 @@ class Ledger:
         size, root = self._committed.size, self._committed.root
         if not size:
             raise UsageError(f"{self.path} has no event yet")
-        ledger_id = self.ledger_id
         if signers:
-            origin = sidefile.signed_origin(signers[0].name, ledger_id)
+            origin = sidefile.signed_origin(signers[0].name, self.ledger_id)
         else:
-            origin = note.unsigned_origin(ledger_id)
+            origin = note.unsigned_origin(self.ledger_id)
         checkpoint = note.Checkpoint(origin, size, root)
-        data = _signed(checkpoint, signers) if signers else checkpoint.text
+        data = note.sign(checkpoint.text, signers) if signers else checkpoint.text
         try:
             if data != self._tail.last_note:
                 self._database.store_checkpoint(self._tail.checkpoints, size, data.decode())
                 self._tail.checkpoints += 1
-                self._tail.last_note = data
+                self._tail.last_note, self._tail.last_size = data, size
             sidefile.write(self.path, data, signed=bool(signers))
         except sqlite3.Error as error:
             if in_doubt(error):
@@ -309,10 +349,14 @@ class Ledger:
         """End the ledger: `ledger.sealed`, a checkpoint, and one read-only file of it all.
 
         While a reader is connected the file is not folded; the next opening for writing, or another
-        call, does it. Every step may have been done before.
+        call, does it. Every step may have been done before. RunNotFound if there is no event.
         """
         with self._lock:
             self._require_usable()
+            if not self.size:
+                raise RunNotFound(
+                    f"{self.path} holds no event yet", hint="there is nothing to seal"
+                )
             if not self.sealed:
                 (outcome,) = self._store([[LedgerSealed()]])
                 if isinstance(outcome, AclError):
@@ -320,6 +364,12 @@ class Ledger:
             checkpoint = self._checkpoint(signers)
             self._database.fold()
             return checkpoint
+
+    def _finish_seal(self) -> None:
+        """Do what a writer that died in `seal` had left to do."""
+        if self._tail.last_size < self.size:
+            self._checkpoint(())
+        self._database.fold()
 
     def view(self) -> LedgerView:
         """Open a reader of this ledger; it sees what is committed when it is asked."""
@@ -348,9 +398,3 @@ def _take_lock(file: Path, wait: float) -> WriterLock:
         return WriterLock(file, wait)
     except OSError as error:
         raise UsageError(f"{file.parent} cannot be written ({error.strerror})") from error
-
-
-def _signed(checkpoint: note.Checkpoint, signers: tuple[note.Signer, ...]) -> bytes:
-    text = checkpoint.text
-    lines = tuple(note.Signature(s.name, s.key_id, s.sign(text)) for s in signers)
-    return note.format_note(note.SignedNote(text, lines))

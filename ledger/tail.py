@@ -68,6 +68,7 @@ class _Claims:
         self._by_size: dict[int, list[tuple[str, sidefile.Claim]]] = {}
         self.stored = 0
         self.last_note = b""
+        self.last_size = 0
         for _, text in records.checkpoints():
             try:
                 claim = sidefile.parse(text.encode())
@@ -75,7 +76,7 @@ class _Claims:
                 raise LedgerDamaged(f"checkpoint {self.stored}: {error.message}") from error
             self._add(f"checkpoint {self.stored}", claim)
             self.stored += 1
-            self.last_note = text.encode()
+            self.last_note, self.last_size = text.encode(), claim.checkpoint.size
         for found in beside:
             self._add(found.path.name, found.claim)
 
@@ -120,7 +121,7 @@ class Tail:
         records = Records(query, indexed=False)
         claims = _Claims(records, beside)
         self.checkpoints = claims.stored
-        self.last_note = claims.last_note
+        self.last_note, self.last_size = claims.last_note, claims.last_size
         self.ledger_id = b""
         for record in records.scan(0, records.size()):
             self._replay(record)

@@ -123,8 +123,8 @@ class LedgerView:
 
         With `pristine` not a byte changes beside the source: it is copied to a temporary folder
         where reading it in place would make files. Raises NotALedger, VersionUnsupported,
-        LedgerDamaged, and LedgerRolledBack where the checkpoint file beside the ledger knows of
-        more events than the ledger.
+        LedgerDamaged, LedgerRolledBack where the checkpoint file beside the ledger knows of more
+        events than the ledger, and RunNotFound where there is no event and nobody writes one.
         """
         file = ledger_file(path)
         inode(file)
@@ -150,6 +150,8 @@ class LedgerView:
                     f"{self.path} has {size} events, {found.path.name} knows of"
                     f" {found.claim.checkpoint.size}"
                 )
+        if not size and self.writer() is None and not self.size:
+            raise RunNotFound(f"{self.path} holds no event yet", hint="its run never began")
 
     @property
     def ledger_id(self) -> bytes:

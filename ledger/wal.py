@@ -72,11 +72,11 @@ def unread_commits(ledger: Path) -> str | None:
     """Say where the `-wal` of a ledger that nobody writes is damaged, or None.
 
     None also for what a crash leaves, and for damage in the last transaction alone, which looks
-    the same; raises OSError where the file cannot be read.
+    the same, and where the file cannot be read: whoever opens the ledger next says why.
     """
     try:
         file = os.open(wal_path(ledger), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:
         return None
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):

@@ -15,6 +15,8 @@ def check_ledger(path: Path) -> list[Finding]:
     """Re-derive everything in a ledger that must be healthy; return what verify said."""
     findings = list(verify(path))
     assert [f for f in findings if f.severity == "broken"] == []
+    if any(f.code == "empty" for f in findings):
+        return findings
     with LedgerView.open(path) as view:
         leaves = view.leaves()
         size = len(leaves) // 32

@@ -7,8 +7,9 @@ damaged segment costs what stood in it, and everything else is still looked at.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
-from ledger import note
+from ledger import lock, note
 from ledger.errors import LedgerDamaged, VersionUnsupported
 from ledger.opening import Source, ledger_file
 from ledger.verify.claims import Claims, Policy
@@ -20,6 +21,14 @@ from ledger.verify.walk import Walk
 from ledger.view import LedgerView
 
 __all__ = ["Finding", "Policy", "Severity", "verify"]
+
+# What a run does at each stage before its end.
+_DOING: Final = {
+    "created": "about to start",
+    "preparing": "preparing its tasks",
+    "running": "running its tasks",
+    "summarizing": "computing its metrics",
+}
 
 Tree = Callable[[LedgerView], Iterable[Finding]]
 Outside = note.Checkpoint | bytes
@@ -122,18 +131,32 @@ def _everything(
     if extent.events < min_size:
         why = f"the ledger has {extent.events} events, at least {min_size} were wanted"
         yield broken("too_small", why, extent.events)
-    yield from _state(walk)
+    yield from _state(walk, source)
+    if walk.sealed_at is not None:
+        yield from claims.seal(walk.sealed_at + 1, folded=source.indexed)
     yield from claims.finish(extent.events, intact=walk.intact)
 
 
-def _state(walk: Walk) -> Iterator[Finding]:
+def _is_written(source: Source) -> bool:
+    try:
+        return lock.holder(source.path) is not None
+    except (LedgerDamaged, OSError):
+        return False
+
+
+def _state(walk: Walk, source: Source) -> Iterator[Finding]:
     """Say how far the run got."""
     if walk.sealed_at is None:
         yield remark("not_sealed", "the ledger is not sealed: events can still follow")
     else:
         yield remark("sealed", f"sealed at {walk.sealed_at + 1} events", walk.sealed_at)
-    if walk.machine.stage not in ("terminal", "registry", "none"):
-        yield remark("interrupted", f"the run did not finish: it is {walk.machine.stage}")
+    doing = _DOING.get(walk.machine.stage)
+    if not walk.tree.size:
+        yield remark("empty", "the ledger holds no event yet")
+    elif doing is not None and walk.sealed_at is None and _is_written(source):
+        yield remark("running", f"the run has not finished: it is {doing}")
+    elif doing is not None:
+        yield remark("interrupted", f"the run did not finish: it was {doing} when it stopped")
     for task, number in walk.machine.open_attempts():
         why = f"attempt {number} of task {task!r} was started and never ended"
         yield unproven("attempt_open", why, task=task)

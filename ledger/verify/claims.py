@@ -49,6 +49,7 @@ class Claims:
         self._verifiers = verifiers
         self._policy = policy
         self._outside = outside
+        self._last_stored = 0
         self._waiting: dict[int, list[Found]] = {}
         self._agreed = 0
         self._outside_agreed: int | None = None
@@ -83,6 +84,7 @@ class Claims:
             if not least <= size == claim.checkpoint.size:
                 yield broken("checkpoint", f"{name} stands at size {size}, out of order")
             least = max(least, size)
+            self._last_stored = max(self._last_stored, claim.checkpoint.size)
             self._add(Found(name, claim))
         if wanted < extent.checkpoints:
             yield broken("checkpoint_missing", f"checkpoints from {wanted} on cannot be read")
@@ -144,6 +146,12 @@ class Claims:
                     yield broken(
                         "signature", f"{found.name} at {size} events: {verifier.name} did not sign"
                     )
+
+    def seal(self, size: int, *, folded: bool) -> Iterator[Finding]:
+        """Ask for the checkpoint that a seal writes before the file is folded."""
+        if self._last_stored < size:
+            why = f"the ledger was sealed at {size} events, and holds no checkpoint of them"
+            yield (broken if folded else unproven)("seal_checkpoint", why, size - 1)
 
     def finish(self, size: int, *, intact: bool) -> Iterator[Finding]:
         """Judge the claims that the tree never reached, and say what is proven."""

@@ -56,11 +56,7 @@ def unread_commits(path: Path) -> str | None:
     if lock.holder(path) is not None:
         return None
     before = wal.state(path)
-    try:
-        fault = wal.unread_commits(path)
-    except OSError:
-        # Whoever opens the ledger next says what is wrong.
-        return None
+    fault = wal.unread_commits(path)
     # A writer that came meanwhile may have begun the -wal anew.
     return fault if lock.holder(path) is None and wal.state(path) == before else None
 

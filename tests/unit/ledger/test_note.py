@@ -18,6 +18,7 @@ from ledger.note import (
     format_note,
     parse_checkpoint,
     parse_note,
+    sign,
     unsigned_origin,
     valid_name,
 )
@@ -270,3 +271,20 @@ def test_a_signer_and_a_verifier_meet_in_a_note():
     note = parse_note(format_note(SignedNote(text, (line,))))
     assert verifier.verify(note.text, note.signatures[0].signature)
     assert not verifier.verify(note.text + b"x", note.signatures[0].signature)
+
+
+def test_a_note_is_signed_by_all_its_signers_in_order() -> None:
+    class Key:
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.key_id = name.encode().ljust(4, b".")[:4]
+
+        def sign(self, text: bytes) -> bytes:
+            return self.name.encode() + text
+
+    made = parse_note(sign(b"text\n", [Key("one"), Key("two")]))
+    assert made.text == b"text\n"
+    assert [(line.name, line.signature) for line in made.signatures] == [
+        ("one", b"onetext\n"),
+        ("two", b"twotext\n"),
+    ]

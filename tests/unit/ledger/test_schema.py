@@ -146,5 +146,27 @@ def test_any_other_schema_is_damage(database: sqlite3.Connection, forgery: str) 
 def test_a_table_that_became_a_view_is_named(database: sqlite3.Connection) -> None:
     database.execute("DROP TABLE event")
     database.execute("CREATE VIEW event(seq, seg, off) AS SELECT 0, 0, 0")
-    with pytest.raises(LedgerDamaged, match="view event"):
+    with pytest.raises(LedgerDamaged, match=r"not a ledger's: view event and \d+ more"):
+        schema.check(database, "x")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_only_what_is_foreign_is_named_and_in_one_short_line(
+    database: sqlite3.Connection, indexed: bool
+) -> None:
+    if indexed:
+        database.execute(schema.INDEX)
+    database.execute("CREATE INDEX x ON event(seg)")
+    with pytest.raises(LedgerDamaged, match=r"not a ledger's: index x;"):
+        schema.check(database, "x")
+    database.execute(f'CREATE TABLE "a\n{"b" * 5000}"(c)')
+    with pytest.raises(LedgerDamaged) as refusal:
+        schema.check(database, "x")
+    assert "\n" not in refusal.value.message
+    assert len(refusal.value.message) < 200
+
+
+def test_a_statement_that_lacks_is_named(database: sqlite3.Connection) -> None:
+    database.execute("DROP TRIGGER event_update")
+    with pytest.raises(LedgerDamaged, match=r"not a ledger's: trigger event_update;"):
         schema.check(database, "x")

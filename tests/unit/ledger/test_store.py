@@ -13,9 +13,11 @@ import pytest
 
 from ledger import LedgerView, canonical, note, schema, sidefile, store, tlog
 from ledger import events as ev
+from ledger.codec import Header
 from ledger.database import Database, Rows
 from ledger.errors import (
     AclError,
+    AlreadySealed,
     IntegrityError,
     LedgerDamaged,
     LedgerDead,
@@ -25,6 +27,7 @@ from ledger.errors import (
     LedgerStateError,
     NotALedger,
     NotStored,
+    RunNotFound,
     UsageError,
     ValueRefused,
 )
@@ -356,6 +359,118 @@ def test_a_clock_that_breaks_costs_the_batch_and_nothing_else(path: Path) -> Non
     check_ledger(path)
 
 
+class Slow:
+    """Makes the first commit wait until several callers stand behind it."""
+
+    def __init__(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gate, self.entered = threading.Event(), threading.Event()
+        real = Database.store
+
+        def store(database: Database, rows: Rows) -> None:
+            self.entered.set()
+            self.gate.wait(30)
+            real(database, rows)
+
+        monkeypatch.setattr(Database, "store", store)
+        self.ledger = ledger
+        self.outcomes: dict[str, Receipt | BaseException] = {}
+        self.threads: list[threading.Thread] = []
+
+    def _append(self, name: str, *items: ev.AnyEvent | Copy) -> None:
+        try:
+            self.outcomes[name] = self.ledger.append(*items)
+        except BaseException as error:  # noqa: BLE001 - what a caller is told is looked at
+            self.outcomes[name] = error
+
+    def call(self, name: str, *items: ev.AnyEvent | Copy) -> None:
+        """Let another thread append, and return when it waits."""
+        waiting = len(self.ledger._waiting)
+        is_first = not self.threads
+        self.threads.append(threading.Thread(target=self._append, args=(name, *items)))
+        self.threads[-1].start()
+        if is_first:
+            assert self.entered.wait(30)
+        deadline = time.monotonic() + 30
+        while not is_first and len(self.ledger._waiting) == waiting:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    def finish(self) -> None:
+        self.gate.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def bad_copy(path: Path) -> Copy:
+    """A copy whose pieces come from code that breaks."""
+    with Ledger.create(path) as source:
+        source.append(*say.opening("t"), ev.TaskStarted(task="t"))
+        source.append(*say.attempt("t", answer="x" * 9000))
+    with LedgerView.open(path) as view:
+        (seq,) = [e.seq for e in view.events() if e.type == "result.recorded"]
+        head, body = view.raw(seq)
+
+    def fetch(_digest: bytes) -> bytes:
+        raise ZeroDivisionError
+
+    return Copy(Header.decode(head), body, fetch)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_who_waits_with_a_batch_that_breaks_the_program_is_stored_all_the_same(
+    path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    bad = bad_copy(path.with_name("source.sqlite"))
+    with Ledger.create(path) as ledger:
+        ledger.append(say.created())
+        slow = Slow(ledger, monkeypatch)
+        slow.call("first", note_of("first"))
+        for number in range(3):
+            slow.call(str(number), bad if number == place else note_of(str(number)))
+        slow.finish()
+        told = slow.outcomes
+        assert isinstance(told.pop(str(place)), ZeroDivisionError)
+        receipts = [told[name] for name in sorted(told)]
+        assert sorted(r.first for r in receipts if isinstance(r, Receipt)) == [1, 2, 3]
+        assert ledger.append(note_of("later")).first == 4
+    with LedgerView.open(path) as view:
+        texts = [e.event.text for e in view.events(since=1)]
+        for name, receipt in told.items():
+            assert texts[receipt.first - 1] == name
+    check_ledger(path)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_who_waits_in_a_commit_that_is_interrupted_is_told_what_became_of_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    with Ledger.create(path) as ledger:
+        ledger.append(say.created())
+        slow = Slow(ledger, monkeypatch)
+        slow.call("first", note_of("first"))
+        slow.call("a", note_of("a"))
+        slow.call("b", note_of("b"))
+        real = Database.store
+        calls = []
+
+        def interrupted(database: Database, rows: Rows) -> None:
+            calls.append(rows)
+            if len(calls) > 1 or stored:
+                real(database, rows)
+            if len(calls) == 1:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(Database, "store", interrupted)
+        slow.finish()
+        told = slow.outcomes
+        assert isinstance(told["first"], Receipt)
+        kinds = sorted(type(told[name]).__name__ for name in "ab")
+        assert kinds == ["KeyboardInterrupt", "Receipt"]
+        assert ledger.size == (4 if stored else 3)
+        assert ledger.append(note_of("later")).first == ledger.size - 1
+    check_ledger(path)
+
+
 # --- large values --------------------------------------------------------------------------------
 
 
@@ -667,6 +782,43 @@ def test_a_sealed_ledger_is_one_read_only_file(path: Path) -> None:
     check_ledger(path)
 
 
+def test_a_ledger_without_an_event_is_not_sealed(path: Path) -> None:
+    with Ledger.create(path) as ledger, pytest.raises(RunNotFound, match="holds no event yet"):
+        ledger.seal()
+    with Ledger.open(path) as ledger:
+        ledger.append(say.created())
+    check_ledger(path)
+
+
+def test_opening_a_sealed_ledger_tells_at_how_many_events(path: Path) -> None:
+    with Ledger.create(path) as ledger:
+        ledger.append(say.created())
+        ledger.seal()
+        with pytest.raises(AlreadySealed) as refusal:
+            ledger.append(note_of("late"))
+    assert refusal.value.size == 2
+    with pytest.raises(AlreadySealed) as refusal:
+        Ledger.open(path)
+    assert refusal.value.size == 2
+
+
+def test_a_seal_that_broke_off_before_its_checkpoint_gets_it_from_the_next_opening(
+    path: Path,
+) -> None:
+    with Ledger.create(path) as ledger:
+        ledger.append(say.created())
+        ledger.append(ev.LedgerSealed())
+    with pytest.raises(AlreadySealed):
+        Ledger.open(path)
+    with LedgerView.open(path) as view:
+        assert view.source.indexed
+        assert [size for size, _ in view.checkpoints()] == [2]
+        assert sidefile.read(path)[0].claim.checkpoint == note.Checkpoint(
+            note.unsigned_origin(view.ledger_id), 2, view.root()
+        )
+    check_ledger(path)
+
+
 def test_with_a_reader_connected_the_seal_waits_for_the_next_opening(path: Path) -> None:
     with Ledger.create(path) as ledger:
         ledger.append(*say.opening("t"))
@@ -676,7 +828,7 @@ def test_with_a_reader_connected_the_seal_waits_for_the_next_opening(path: Path)
         assert path.with_name("ledger.sqlite-wal").exists()
     assert path.stat().st_mode & 0o777 != 0o444
     check_ledger(path)
-    with pytest.raises(UsageError, match="is sealed"):
+    with pytest.raises(AlreadySealed, match="is sealed at"):
         Ledger.open(path)
     assert path.stat().st_mode & 0o777 == 0o444
     assert not path.with_name("ledger.sqlite-wal").exists()
@@ -698,7 +850,7 @@ def test_opening_a_sealed_ledger_changes_nothing(path: Path) -> None:
         ledger.append(*say.opening("t"))
         ledger.seal()
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="is sealed"):
+    with pytest.raises(AlreadySealed, match="is sealed at"):
         Ledger.open(path)
     assert path.read_bytes() == before
 

@@ -96,6 +96,60 @@ def test_what_never_ended_is_told(tmp_path: Path) -> None:
     assert of(findings, "attempt_open").task == "t"
 
 
+@pytest.mark.parametrize(
+    ("events", "doing"),
+    [
+        (say.opening()[:1], "about to start"),
+        (say.opening()[:2], "preparing its tasks"),
+        (say.opening("t"), "running its tasks"),
+    ],
+)
+def test_a_run_that_did_not_finish_is_not_said_to_be_running(
+    tmp_path: Path, events: list[ev.AnyEvent], doing: str
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*events)
+        assert of(list(verify(tmp_path)), "running").message.endswith(f"it is {doing}")
+    stopped = f"the run did not finish: it was {doing} when it stopped"
+    assert of(check_ledger(tmp_path), "interrupted").message == stopped
+    with Ledger.open(tmp_path) as ledger:
+        ledger.seal()
+        assert of(list(verify(tmp_path)), "interrupted").message == stopped
+
+
+def test_a_ledger_without_events_is_said_to_be_empty(tmp_path: Path) -> None:
+    Ledger.create(tmp_path).close()
+    assert {"empty", "not_sealed"} <= codes(check_ledger(tmp_path))
+
+
+def test_a_folded_ledger_without_the_checkpoint_of_its_seal_is_broken(tmp_path: Path) -> None:
+    path = build(tmp_path / "ledger.sqlite")
+    path.chmod(0o644)
+    for lost in ("id = 1", "1"):
+        forge(path, f"DELETE FROM checkpoint WHERE {lost}")
+        (found,) = broken(path)
+        assert (found.code, found.seq) == ("seal_checkpoint", 11)
+
+
+def test_a_seal_that_broke_off_before_its_checkpoint_is_unproven_and_not_broken(
+    tmp_path: Path,
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.append(ev.LedgerSealed())
+    found = of(check_ledger(tmp_path), "seal_checkpoint")
+    assert (found.severity, found.seq) == ("unproven", 3)
+
+
+def test_no_finding_says_its_event_twice(path: Path) -> None:
+    plain = plain_events(path)
+    for old, new in ((b'"correct":true', b'"correct":null'), (b'"phase":', b'"phaso":')):
+        store_plain(path, plain.replace(old, new))
+        for found in broken(path):
+            if found.seq is not None and found.code != "checkpoint_root":
+                assert f"event {found.seq}" not in found.message
+
+
 def test_a_ledger_can_be_verified_while_it_is_written(tmp_path: Path) -> None:
     with Ledger.create(tmp_path) as ledger:
         ledger.append(*say.opening("t"), ev.TaskStarted(task="t"))

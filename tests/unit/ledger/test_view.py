@@ -233,6 +233,13 @@ def test_a_reader_with_an_open_cursor_does_not_block_the_writer(tmp_path: Path) 
     check_ledger(tmp_path)
 
 
+def test_a_ledger_without_events_says_so_once_nobody_writes_it(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path), LedgerView.open(tmp_path) as view:
+        assert list(view.events()) == []
+    with pytest.raises(RunNotFound, match="holds no event yet"):
+        LedgerView.open(tmp_path)
+
+
 # --- what is no ledger ---------------------------------------------------------------------------
 
 
