@@ -48,7 +48,11 @@ class Task:
 
 @dataclass(slots=True)
 class ExecutionPlan:
-    """How one try is run. Recipes change it in order; `view()` is what is recorded of it."""
+    """How one try is run. Recipes change it in order; `view()` is what is recorded of it.
+
+    `harness` and `benchmark` begin as the parameters of the request, without those that select
+    tasks.
+    """
 
     environment: EnvironmentSpec
     harness: dict[str, Any] = field(default_factory=dict)

@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ledger import canonical
 from ledger import events as ev
 from runtime.contracts import (
+    SELECTING,
     BaseHarness,
     BaseRecipe,
     Benchmark,
@@ -45,12 +47,22 @@ def build_plan(
 ) -> ExecutionPlan:
     """Ask the benchmark, then the harness, then each recipe that matches, in order.
 
+    They are given a plan with the parameters of the request, which are recorded with it.
     Raises StageError where one of them gives no plan, or a recipe another kind of environment.
     """
     execution = request.execution
     plan = ExecutionPlan(
-        # A copy: what one try changes in it is no concern of the next.
+        # Copies: what one try changes in them is no concern of the next.
         environment=request.environment.model_copy(deep=True),
+        harness=deepcopy(request.harness.params),
+        # Which other tasks were selected says nothing of this one.
+        benchmark=deepcopy(
+            {
+                name: value
+                for name, value in request.benchmark.params.items()
+                if name not in SELECTING
+            }
+        ),
         run_timeout_seconds=execution.run_timeout_seconds,
         evaluation_timeout_seconds=execution.evaluation_timeout_seconds,
         artifact_collect_timeout_seconds=execution.artifact_collect_timeout_seconds,

@@ -125,3 +125,41 @@ def test_the_environment_of_a_plan_is_a_copy_of_the_requests() -> None:
     plan = build_plan(asked, Noting(), NotingHarness(lambda t, c: None), (), task("t"))
     plan.environment.resources["cpus"] = 8
     assert asked.environment.resources == {"cpus": 1}
+
+
+def test_a_plan_tells_the_parameters_that_an_attempt_was_made_with() -> None:
+    asked = request(
+        harness={"id": "scripted", "params": {"budget": 7, "api_key": "x1"}},
+        benchmark={"id": "listed", "params": {"level": {"hard": True}, "limit": 3}},
+    )
+    plan = build_plan(asked, Listed(), Scripted(lambda t, c: None), [], task("t"))
+    recorded = plan_event("t", 1, plan, timeouts(plan, asked.execution), REDACTOR).plan
+    assert recorded["harness"] == {"budget": 7, "api_key": "********"}
+    assert recorded["benchmark"] == {"level": {"hard": True}}
+
+
+def test_a_plug_in_that_changes_its_plan_does_not_change_the_request() -> None:
+    asked = request(benchmark={"id": "listed", "params": {"order": [0]}})
+
+    class Adding(Listed):
+        def build_plan(self, task: Task, plan: ExecutionPlan) -> ExecutionPlan:
+            plan.benchmark["order"].append(1)
+            return plan
+
+    for _ in range(2):
+        plan = build_plan(asked, Adding(), None, [], task("t"))
+        assert plan.benchmark["order"] == [0, 1]
+    assert asked.benchmark.params == {"order": [0]}
+
+
+def test_attempts_of_another_budget_have_another_plan_and_of_other_tasks_the_same() -> None:
+    def hash_of(budget: int, limit: int) -> str:
+        asked = request(
+            harness={"id": "scripted", "params": {"budget": budget}},
+            benchmark={"id": "listed", "params": {"limit": limit}},
+        )
+        plan = build_plan(asked, Listed(), Scripted(lambda t, c: None), [], task("t"))
+        return plan_event("t", 1, plan, timeouts(plan, asked.execution), REDACTOR).plan_hash
+
+    assert hash_of(1, 5) == hash_of(1, 6)
+    assert hash_of(1, 5) != hash_of(2, 5)
