@@ -126,9 +126,7 @@ class Provenance:
     def __init__(self, source: ReuseSource) -> None:
         self._source = source
         size = source.state.size
-        leaves = source.view.leaves(size)
-        # Whole pieces, so that no rest stands in every event.
-        self._leaves: Any = Binary(leaves + bytes(-len(leaves) % BINARY_PIECE))
+        self._leaves: Any = Binary(_whole_pieces(source.view.leaves(size)))
         self._stored: set[tuple[bytes, ...]] = set()
         self._bringing: set[tuple[bytes, ...]] = set()
         notes = [note for covered, note in source.view.checkpoints() if covered <= size]
@@ -216,6 +214,14 @@ class Provenance:
             return spilled
         self._bringing.add(spilled.pieces)
         return self._source.view.resolve(spilled) if whole is None else whole
+
+
+def _whole_pieces(leaves: bytes) -> bytes:
+    """The leaves with zeros behind them, so that no rest of them stands in every event.
+
+    A single piece would not be cut out, so there are at least two.
+    """
+    return leaves + bytes(max(-len(leaves) % BINARY_PIECE, 2 * BINARY_PIECE - len(leaves)))
 
 
 def _spilled(value: Any) -> Any:

@@ -82,5 +82,6 @@ def spoken(differences: Sequence[Differing]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    text = ascii(canonical.encode(value).decode())[1:-1]
+    text = canonical.encode(value).decode()
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,5 +1,5 @@
-import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,89 +7,12 @@ from typing import Any
 import pytest
 
 from ledger import events as ev
-from ledger.canonical import BINARY_PIECE, Binary
 from ledger.errors import NotALedger, RunNotFound, UsageError
-from ledger.view import LedgerView
-from runtime.contracts import AttemptContext, Task
-from runtime.reuse import freeze_reuse_source
-from tests.fake_plugins import Ran, evaluate, request, task
-from tests.ledger_checks import check_ledger
-
-TASKS = [task(name) for name in "abcd"]
-
-
-class Agent:
-    """Answers right but for `wrong`, fails on `broken`, and counts what it was asked."""
-
-    def __init__(self, *, wrong: str = "", broken: str = "") -> None:
-        self.wrong = wrong
-        self.broken = broken
-        self.asked: list[str] = []
-
-    def __call__(self, t: Task, context: AttemptContext) -> Any:
-        self.asked.append(t.task_id)
-        if t.task_id in self.broken:
-            raise RuntimeError("no")
-        return "no" if t.task_id in self.wrong else {"text": "right", "long": "x" * 9000}
-
-
-def source(results: Path, tasks: list[Task] = TASKS, **how: Any) -> Ran:
-    return evaluate(results, Agent(wrong="b", broken="c"), tasks, output={"run_id": "first"}, **how)
-
-
-def reusing(results: Path, agent: Agent, tasks: list[Task] = TASKS, **how: Any) -> Ran:
-    runtime = how.pop("runtime", {"reuse_run_id": "first"})
-    return evaluate(results, agent, tasks, runtime=runtime, **how)
-
-
-def digests(directory: Path) -> dict[str, str]:
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(directory.iterdir())
-    }
-
-
-def test_what_ended_without_an_error_is_not_run_again(tmp_path: Path) -> None:
-    source(tmp_path)
-    agent = Agent()
-    ran = reusing(tmp_path, agent)
-    assert agent.asked == ["c"]
-    assert ran.outcome.status == "completed"
-    counts = ran.state.counts()
-    assert (counts.total, counts.reused, counts.evaluated, counts.error) == (4, 3, 4, 0)
-    assert ran.outcome.path is not None
-    check_ledger(ran.outcome.path)
-
-
-def test_copies_are_verbatim_and_say_so(tmp_path: Path) -> None:
-    first = source(tmp_path)
-    ran = reusing(tmp_path, Agent())
-    before = [r for r in first.events if r.task == "a"]
-    copies = [r for r in ran.events if r.task == "a" and r.type != "task.reused"]
-    assert [r.address for r in copies] == [r.address for r in before]
-    assert [r.wall_ns for r in copies] == [r.wall_ns for r in before]
-    assert all(r.copied for r in copies)
-    assert [r.event for r in copies] == [r.event for r in before]
-
-
-def test_every_reused_task_names_its_source(tmp_path: Path) -> None:
-    first = source(tmp_path)
-    ran = reusing(tmp_path, Agent())
-    reused = ran.of(ev.TaskReused)
-    assert [event.task for event in reused] == ["a", "b", "d"]
-    assert first.outcome.path is not None
-    with LedgerView.open(first.outcome.path) as view:
-        leaves, size, root = view.leaves(), view.size, view.root()
-        last_note = list(view.checkpoints())[-1][1]
-    for event in reused:
-        assert event.source_run_id == "first"
-        assert event.source_path == "listed/none/first"
-        assert event.source_ledger_id == first.state.ledger_id
-        assert (event.size, event.root) == (size, root.hex())
-        assert event.leaves == Binary(leaves + bytes(-len(leaves) % BINARY_PIECE))
-        assert (event.chained, event.lineage) == (False, None)
-        assert event.checkpoint == last_note
-        assert list(event.sequence) == [r.seq for r in first.events if r.task == event.task]
+from ledger.store import Ledger
+from runtime.reuse import _newest_first, freeze_reuse_source
+from tests import events_of as say
+from tests.fake_plugins import Listed, Ran, evaluate, request
+from tests.reuse_runs import TASKS, Agent, reusing, source
 
 
 def test_the_decision_is_told_before_the_run_starts(tmp_path: Path) -> None:
@@ -101,90 +24,11 @@ def test_the_decision_is_told_before_the_run_starts(tmp_path: Path) -> None:
     assert frozen.root == first.state.root.hex()
 
 
-def test_the_source_does_not_change_by_a_byte(tmp_path: Path) -> None:
-    first = source(tmp_path)
-    assert first.outcome.path is not None
-    before = digests(first.outcome.path)
-    reusing(tmp_path, Agent())
-    assert digests(first.outcome.path) == before
-
-
-def test_a_task_whose_input_changed_runs_again(tmp_path: Path) -> None:
+def test_without_reuse_nothing_is_looked_for(tmp_path: Path) -> None:
     source(tmp_path)
-    changed = [Task("a", ground_truth="right", checksum="another"), *TASKS[1:]]
-    agent = Agent()
-    ran = reusing(tmp_path, agent, changed)
-    assert sorted(agent.asked) == ["a", "c"]
-    assert "task a changed" in Path(ran.outcome.paths["log_file"]).read_text()
-
-
-def test_only_selected_tasks_are_taken_over(tmp_path: Path) -> None:
-    source(tmp_path)
-    agent = Agent()
-    ran = reusing(tmp_path, agent, [task("d"), task("new")])
-    assert agent.asked == ["new"]
-    assert [event.task for event in ran.of(ev.TaskReused)] == ["d"]
-
-
-def test_reused_tasks_keep_their_own_attempts_and_the_difference_is_told(tmp_path: Path) -> None:
-    source(tmp_path)
-    ran = reusing(tmp_path, Agent(), k=2)
-    assert len(ran.state.tasks["a"].attempts) == 1
-    assert len(ran.state.tasks["c"].attempts) == 2
-    assert "were run with k=1" in Path(ran.outcome.paths["log_file"]).read_text()
-
-
-def test_a_chain_keeps_the_whole_lineage(tmp_path: Path) -> None:
-    first = source(tmp_path)
-    second = evaluate(
-        tmp_path, Agent(), TASKS, runtime={"reuse_run_id": "first"}, output={"run_id": "second"}
-    )
-    agent = Agent()
-    third = reusing(tmp_path, agent, runtime={"reuse_run_id": "second"})
-    assert agent.asked == []
-    by_task = {event.task: event for event in third.of(ev.TaskReused)}
-    assert [by_task[name].chained for name in "abcd"] == [True, True, False, True]
-    lineage = by_task["a"].lineage
-    assert lineage["source_run_id"] == "first"
-    assert lineage["source_ledger_id"] == first.state.ledger_id
-    assert by_task["a"].source_ledger_id == second.state.ledger_id
-    assert [r.address for r in third.events if r.task == "a"][1:] == [
-        r.address for r in first.events if r.task == "a"
-    ]
-    assert third.outcome.path is not None
-    check_ledger(third.outcome.path)
-
-
-def test_a_chain_of_three_nests_the_lineage(tmp_path: Path) -> None:
-    source(tmp_path)
-    for before, name in (("first", "second"), ("second", "third")):
-        runtime, output = {"reuse_run_id": before}, {"run_id": name}
-        evaluate(tmp_path, Agent(), TASKS, runtime=runtime, output=output)
-    ran = reusing(tmp_path, Agent(), runtime={"reuse_run_id": "third"})
-    lineage = ran.of(ev.TaskReused, "a")[0].lineage
-    assert lineage["source_run_id"] == "second"
-    assert lineage["lineage"]["source_run_id"] == "first"
-    assert ran.outcome.path is not None
-    check_ledger(ran.outcome.path)
-
-
-def test_copies_of_an_attempt_keep_its_identity(tmp_path: Path) -> None:
-    first = source(tmp_path)
-    ran = reusing(tmp_path, Agent())
-    theirs = first.state.tasks["a"].attempts[1].identity
-    assert ran.state.tasks["a"].attempts[1].identity == theirs
-
-
-def test_large_sources_bring_their_leaves_once(tmp_path: Path) -> None:
-    many = [task(f"t{number}") for number in range(150)]
-    source(tmp_path, many)
-    ran = reusing(tmp_path, Agent(), many)
-    assert len(ran.of(ev.TaskReused)) == 150
-    assert ran.outcome.path is not None
-    check_ledger(ran.outcome.path)
-
-
-# -- where there is nothing to reuse ----------------------------------------------------------
+    ran = reusing(tmp_path, Agent(), runtime={})
+    assert ran.of(ev.ReuseFrozen)[0].mode == "none"
+    assert ran.state.counts().reused == 0
 
 
 def test_an_id_that_does_not_exist_is_refused_before_any_output(tmp_path: Path) -> None:
@@ -205,33 +49,6 @@ def test_a_link_is_no_source(tmp_path: Path) -> None:
     (root / "link").symlink_to(root / "first")
     with pytest.raises(UsageError, match="symbolic link"):
         reusing(tmp_path, Agent(), runtime={"reuse_run_id": "link"})
-
-
-def test_without_reuse_nothing_is_looked_for(tmp_path: Path) -> None:
-    source(tmp_path)
-    ran = reusing(tmp_path, Agent(), runtime={})
-    assert ran.of(ev.ReuseFrozen)[0].mode == "none"
-    assert ran.state.counts().reused == 0
-
-
-def test_a_damaged_task_of_the_source_runs_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = source(tmp_path)
-    broken = first.of(ev.ResultRecorded, "b")[0]
-    seq = next(r.seq for r in first.events if r.event is broken)
-    raw = LedgerView.raw
-
-    def erased(self: LedgerView, wanted: int) -> tuple[bytes, bytes]:
-        if wanted == seq:
-            raise RunNotFound(f"the body of event {seq} was erased")
-        return raw(self, wanted)
-
-    monkeypatch.setattr(LedgerView, "raw", erased)
-    agent = Agent()
-    ran = reusing(tmp_path, agent)
-    assert sorted(agent.asked) == ["b", "c"]
-    assert [event.task for event in ran.of(ev.TaskReused)] == ["a", "d"]
 
 
 # -- implicit ---------------------------------------------------------------------------------
@@ -281,16 +98,172 @@ def test_without_any_candidate_the_run_is_a_new_one(tmp_path: Path) -> None:
     assert ran.outcome.status == "completed"
 
 
-def test_a_read_only_source_can_be_reused(tmp_path: Path) -> None:
+# -- where ids and times lead ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wanted", ["..", ".", "../first", "/first", "\\first", "a/../first", "a\\..\\first", "first/.."]
+)
+def test_an_id_that_leads_out_of_the_root_is_refused_before_any_output(
+    tmp_path: Path, wanted: str
+) -> None:
+    source(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match="leads out of"):
+        reusing(tmp_path, Agent(), runtime={"reuse_run_id": wanted})
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("wanted", [".first", ".import-0123456789abcdef", ".hidden/first"])
+def test_a_name_that_begins_with_a_dot_is_no_run(tmp_path: Path, wanted: str) -> None:
     first = source(tmp_path)
-    path = first.outcome.path
-    assert path is not None
-    moved = tmp_path / "other" / "listed" / "none" / "first"
-    moved.parent.mkdir(parents=True)
-    shutil.copytree(path, moved)
-    moved.chmod(0o555)
-    try:
-        ran = reusing(tmp_path / "other", Agent())
-    finally:
-        moved.chmod(0o755)
+    assert first.outcome.path is not None
+    shutil.copytree(first.outcome.path, first.outcome.path.with_name(".first"))
+    with pytest.raises(UsageError, match="is no run"):
+        reusing(tmp_path, Agent(), runtime={"reuse_run_id": wanted})
+
+
+def test_an_id_is_normalised_as_it_was_when_its_run_was_made(tmp_path: Path) -> None:
+    evaluate(tmp_path, Agent(), TASKS, output={"run_id": "a/b c"})
+    agent = Agent()
+    reusing(tmp_path, agent, runtime={"reuse_run_id": "a/b c"})
+    assert agent.asked == []
+
+
+def test_an_id_is_looked_for_under_the_run_name_of_the_request(tmp_path: Path) -> None:
+    source(tmp_path)
+    with pytest.raises(RunNotFound, match="nightly/listed/none"):
+        reusing(tmp_path, Agent(), output={"run_name": "nightly"})
+
+
+def test_a_run_of_another_model_in_the_same_directory_is_refused_by_id(tmp_path: Path) -> None:
+    evaluate(tmp_path, Agent(), TASKS, model={"id": "a/b"}, output={"run_id": "first"})
+    with pytest.raises(RunNotFound, match="another model, 'a/b'"):
+        reusing(tmp_path, Agent(), model={"id": "a:b"})
+
+
+def chosen(results: Path) -> str | None:
+    frozen = freeze_reuse_source(request(runtime={"reuse": True}), results)
+    frozen.close()
+    return frozen.source and frozen.source.run_id
+
+
+def made(results: Path, name: str, started_at: Any, *, written: int = 1) -> None:
+    ran = evaluate(results, Agent(), TASKS[:1], output={"run_id": name})
+    run_info(ran, started_at)
+    assert ran.outcome.path is not None
+    os.utime(ran.outcome.path / "run_info.json", (written, written))
+
+
+def test_times_of_different_zones_are_compared_as_times(tmp_path: Path) -> None:
+    made(tmp_path, "later", "2026-01-01T00:30:00-05:00")
+    made(tmp_path, "earlier", "2026-01-01T04:00:00+01:00")
+    assert chosen(tmp_path) == "later"
+
+
+def test_of_runs_that_began_at_once_the_one_written_last_is_taken(tmp_path: Path) -> None:
+    made(tmp_path, "b", "2026-01-01T00:00:00Z", written=5)
+    made(tmp_path, "a", "2026-01-01T00:00:00Z", written=9)
+    assert chosen(tmp_path) == "a"
+
+
+@pytest.mark.parametrize("started_at", ["soon", "", None, 7])
+def test_a_run_that_does_not_say_when_it_began_comes_last(tmp_path: Path, started_at: Any) -> None:
+    made(tmp_path, "unknown", started_at, written=9)
+    made(tmp_path, "known", "2020-01-01T00:00:00Z", written=5)
+    assert chosen(tmp_path) == "known"
+
+
+def test_directories_that_begin_with_a_dot_and_links_are_never_candidates(tmp_path: Path) -> None:
+    made(tmp_path, "run", "2026-01-01T00:00:00Z")
+    root = tmp_path / "listed" / "none"
+    shutil.copytree(root / "run", root / ".staged")
+    shutil.copytree(root / "run", tmp_path / "elsewhere")
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "linking").mkdir()
+    (root / "linking" / "run_info.json").symlink_to(root / "run" / "run_info.json")
+    (root / "a file").write_bytes(b"")
+    assert [path.name for path in _newest_first(root)] == ["run"]
+
+
+def test_that_there_is_nothing_to_reuse_is_told_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran = reusing(tmp_path, Agent(), runtime={"reuse": True})
+    line = "there is no run to reuse in listed/none: all tasks run"
+    assert line in caplog.text
+    assert line in Path(ran.outcome.paths["log_file"]).read_text()
+    assert ran.of(ev.ReuseFrozen)[0].mode == "none"
+
+
+def test_a_run_that_ended_before_any_task_began_hides_no_older_source(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_info(source(tmp_path), "2026-01-01")
+    begun = tmp_path / "listed" / "none" / "begun"
+    begun.mkdir()
+    with Ledger.create(begun) as ledger:
+        ledger.append(*unbegun())
+    (begun / "run_info.json").write_text(json.dumps({"started_at": "2026-02-01"}))
+    agent = Agent()
+    reusing(tmp_path, agent, runtime={"reuse": True})
+    assert agent.asked == ["c"]
+    assert "'begun' is not reused: it ended before any task began" in caplog.text
+
+
+def unbegun() -> list[ev.AnyEvent]:
+    """What a run leaves that was stopped before it took over what it wanted to."""
+    created = say.created("begun")
+    asked = {**created.request, "benchmark": {"id": "listed"}, "model": {"id": "none"}}
+    return [
+        created.model_copy(update={"request": asked}),
+        ev.ReuseFrozen(mode="implicit", run_id="first"),
+        ev.RunStarted(),
+        say.selected("a", "b"),
+        ev.RunFinished(status="cancelled", exit_code=130),
+    ]
+
+
+# -- what differs ---------------------------------------------------------------------------------
+
+
+def test_other_settings_of_the_source_are_told_before_anything_is_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source(tmp_path)
+    ran = reusing(tmp_path, Agent(), model={"id": "none", "params": {"top_p": 2}})
+    line = "run 'first' was run otherwise: model.params.top_p was null, is 2"
+    assert line in caplog.text
+    assert line in Path(ran.outcome.paths["log_file"]).read_text()
+    (frozen,) = ran.of(ev.ReuseFrozen)
+    (told,) = frozen.differences
+    assert (told.path, told.before, told.now) == ("model.params.top_p", None, 2)
     assert ran.state.counts().reused == 3
+
+
+def test_a_source_without_differences_tells_none(tmp_path: Path) -> None:
+    source(tmp_path)
+    assert reusing(tmp_path, Agent()).of(ev.ReuseFrozen)[0].differences is None
+
+
+def test_another_version_of_the_benchmark_is_told_with_both_versions(tmp_path: Path) -> None:
+    source(tmp_path)
+
+    class Newer(Listed):
+        version = "2"
+
+    ran = reusing(tmp_path, Agent(), benchmark=Newer(TASKS))
+    (told,) = ran.of(ev.ReuseFrozen)[0].differences
+    assert (told.path, told.before, told.now) == ("benchmark.version", "1", "2")
+
+
+def test_where_equality_is_required_another_setting_is_refused_before_any_output(
+    tmp_path: Path,
+) -> None:
+    source(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    runtime = {"reuse_run_id": "first", "reuse_require_equal": True}
+    with pytest.raises(UsageError, match=r"other settings: model\.params\.top_p") as caught:
+        reusing(tmp_path, Agent(), runtime=runtime, model={"id": "none", "params": {"top_p": 2}})
+    assert caught.value.exit_status == 2
+    assert sorted(tmp_path.rglob("*")) == before
