@@ -47,9 +47,10 @@ def round_trip(run: Path, scratch: Path) -> tuple[ImportReport, TreeComparison]:
 # -- directories of other programs ------------------------------------------------------------
 
 
-def write_json(path: Path, value: Any) -> Path:
+def write_json(path: Path, value: Any, *, ascii_only: bool = False) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(value, indent=2, ensure_ascii=ascii_only) + "\n"
+    path.write_text(text, encoding="utf-8")
     return path
 
 

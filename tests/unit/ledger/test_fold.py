@@ -245,3 +245,45 @@ def test_folding_in_two_parts_is_folding_in_one(script: list[Recorded], cut: int
 def test_a_new_state_is_empty() -> None:
     assert fold([]) == RunState()
     assert fold([]).size == 0
+
+
+def test_what_an_import_was_told_of_an_origin_is_no_copy_and_counts_as_reused(
+    store: Store,
+) -> None:
+    claim = ev.Claim(run_id="old", ledger_id="ab" * 16, size=3, root="cd" * 32)
+    start, *rest = say.attempt("a")
+    events = [
+        *say.opening("a", "b", "c"),
+        ev.TaskStarted(task="a", claim=claim),
+        start,
+        *rest,
+        ev.TaskFinished(task="a", reason="all_attempts", error=False),
+        ev.TaskStarted(task="b"),
+        ev.AttemptStarted(task="b", attempt=1, claim=claim),
+        ev.TaskStarted(task="c"),
+        ev.AttemptStarted(task="c", attempt=1),
+    ]
+    state = fold(store(events))
+    a, b, c = (state.tasks[name] for name in "abc")
+    assert (a.claim, a.origin, a.reused) == (claim, None, True)
+    assert (b.claim, b.reused, b.attempts[1].claim) == (None, False, claim)
+    assert [task.attempts[1].copied for task in (a, b, c)] == [True, True, False]
+    assert state.counts().reused == 1
+
+
+def test_the_ends_of_calls_are_kept_beside_their_starts(store: Store) -> None:
+    at = {"task": "t", "attempt": 1}
+    events = [
+        *say.opening("t"),
+        ev.TaskStarted(task="t"),
+        ev.AttemptStarted(**at),
+        ev.CallStarted(**at, call_id="x", call_index=0),
+        ev.CallStarted(**at, call_id="y", call_index=1),
+        ev.CallFinished(**at, call_id="y", success=True),
+        ev.CallLost(**at, call_id="x"),
+    ]
+    stored = store(events)
+    attempt = fold(stored).tasks["t"].attempts[1]
+    types = {recorded.seq: recorded.type for recorded in stored}
+    assert [types[seq] for seq in attempt.calls] == ["call.started"] * 2
+    assert [types[seq] for seq in attempt.call_ends] == ["call.finished", "call.lost"]
