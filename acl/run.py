@@ -98,13 +98,15 @@ def _projectors(
     """
     from exporters.live import LiveExport
 
+    # A plug-in may change the working directory.
+    results, second = results_dir.absolute(), second.absolute() if second else None
     projectors: list[Callable[[Path], Any]] = []
     if not no_export:
         projectors.append(lambda home: LiveExport(home, home=home))
     if second is not None:
 
         def place(home: Path) -> Path:
-            return second / home.relative_to(results_dir) if many else second
+            return second / home.relative_to(results) if many else second
 
         projectors.append(lambda home: LiveExport(place(home)))
     return projectors

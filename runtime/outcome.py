@@ -24,8 +24,12 @@ _FILES: Final = {
 }
 
 
-def existing_paths(directory: Path) -> dict[str, str]:
-    """Map `output_dir`, and the name of each file of the run that exists, to its path."""
-    found = {name: directory / file for name, file in _FILES.items()}
-    paths = {name: str(path) for name, path in found.items() if path.exists()}
-    return {"output_dir": str(directory), **paths}
+def existing_paths(directory: Path, shown: Path) -> dict[str, str]:
+    """Map `output_dir`, and the name of each file in `directory` that exists, to its path.
+
+    `shown` is how paths call the directory.
+    """
+    paths = {
+        name: str(shown / file) for name, file in _FILES.items() if (directory / file).exists()
+    }
+    return {"output_dir": str(shown), **paths}

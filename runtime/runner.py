@@ -90,7 +90,9 @@ class UnifiedEvaluationRuntime:
 
     def __init__(self, request: RunRequest, results_dir: Path, surroundings: Surroundings) -> None:
         self.request = request
-        self.results_dir = results_dir
+        # A plug-in may change the working directory.
+        self.results_dir = results_dir.absolute()
+        self._given_dir = results_dir
         self.surroundings = surroundings
         self.stop = StopSignal()
         self.redactor: Redactor | None = None
@@ -340,14 +342,15 @@ class UnifiedEvaluationRuntime:
     def _outcome(
         self, status: RunStatus, exit_code: int, error: ErrorInfo | None
     ) -> RequestOutcome:
+        shown = self._given_dir / self.directory.relative_to(self.results_dir)
         return RequestOutcome(
             name=self.request.metadata.request_name or self.directory.name,
             status=status,
             run_id=self.directory.name,
-            path=self.directory,
+            path=shown,
             error=None if error is None else masked_info(error, self.recorder.redactor),
             exit_code=exit_code,
-            paths=existing_paths(self.directory),
+            paths=existing_paths(self.directory, shown),
         )
 
     # -- without a run --------------------------------------------------------------------------

@@ -1,21 +1,18 @@
 """Which tasks a run has: loaded, selected, each with an id of its own, and told of in one event."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ledger import canonical
 from ledger.codec import MAX_TASK
-from ledger.errors import AclError, UsageError, ValueRefused
+from ledger.errors import AclError, UsageError
 from ledger.events import AnyEvent, ExtensionRecorded, TaskRef, TasksSelected
 from runtime.containment import contained, named
 from runtime.contracts import Benchmark, Task
 
 REFUSED: Final = "acl.values-refused"
 """The extension that names what was left out of the plan: `[{task, path, why}]`."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +86,8 @@ def selection_events(
 def _reference(task: Task, refused: list[dict[str, str]]) -> TaskRef:
     metadata, refusals = canonical.prune(dict(task.metadata))
     for one in refusals:
-        refusal = ValueRefused(f"$.metadata{one.path[1:]}", one.why)
-        _log.warning("task %s: %s", task.task_id, refusal.message)
-        refused.append({"task": task.task_id, "path": refusal.path, "why": refusal.why})
+        path = f"$.metadata{one.path[1:]}"
+        refused.append({"task": task.task_id, "path": path, "why": one.why})
     assert isinstance(metadata, dict)
     return TaskRef(
         task_id=task.task_id,

@@ -156,6 +156,26 @@ def test_no_plug_in_ends_the_run_wherever_it_fails(
     assert any("KeyboardInterrupt" in one.message for one in told if one)
 
 
+@pytest.mark.parametrize("method", ["should_skip", "analysis"])
+def test_an_analyzer_that_asks_to_exit_fails_nothing(tmp_path: Path, method: str) -> None:
+    class Leaving(BaseAnalyzer):
+        id: ClassVar[str] = "leaving"
+        base_analyzer: ClassVar[str] = "leaving"
+
+        def should_skip(self, result: RunResult) -> bool:
+            if method == "should_skip":
+                raise SystemExit(3)
+            return False
+
+        async def analysis(self, task: Task, result: RunResult, evaluation: Evaluation) -> Analysis:
+            raise KeyboardInterrupt
+
+    ran = evaluate(tmp_path, lambda t, c: "right", TASKS, also=[Leaving()])
+    assert finished(ran).status == "completed"
+    (found,) = ran.of(ev.AnalysisFinished)
+    assert found.error.code in {"SystemExit", "KeyboardInterrupt"}
+
+
 def test_a_failed_run_is_judged_by_what_it_left(tmp_path: Path) -> None:
     class Leaving(Listed):
         async def evaluate(

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -421,3 +422,25 @@ def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
     last = json.loads(lines[-1])
     assert (last["status"], last["total"], last["done"]) == ("completed", 2, 2)
     assert set(last) == set(progress.Progress.__dataclass_fields__)
+
+
+def test_a_plug_in_that_changes_the_working_directory_moves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+
+    def leave(t: Task, context: AttemptContext) -> str:
+        os.chdir(there)
+        return "right"
+
+    around = Surroundings(plugins=plugins(Listed(TASKS), Scripted(leave)), environ={})
+    work = run(request(), results_dir=Path("results"), surroundings=around)
+    outcome = asyncio.run(work)
+    assert list(there.iterdir()) == []
+    assert outcome.path is not None
+    assert outcome.path.parts[0] == "results"
+    assert (here / outcome.paths["ledger"]).is_file()
+    assert (here / outcome.paths["progress_json"]).is_file()
