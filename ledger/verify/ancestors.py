@@ -62,6 +62,8 @@ class Ancestor:
         if position >= len(self.sequence) or len(self.ledger_id) != _ID_BYTES:
             return False
         seq = self.sequence[position]
+        if not 0 <= seq < self.size:
+            return False
         # There, it may have been a copy as well.
         originals = (
             replace(header, ledger_id=self.ledger_id, seq=seq, copied=copied)
