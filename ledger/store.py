@@ -12,17 +12,17 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from ledger import database, note, sidefile
+from ledger import database, note, sidefile, wal
 from ledger.database import Database, explain, in_doubt, out_of_room
 from ledger.errors import (
     AclError,
     AlreadySealed,
-    LedgerDamaged,
     LedgerDead,
     NotStored,
     RunNotFound,
@@ -33,11 +33,12 @@ from ledger.lock import WAIT, WriterLock, lock_path
 from ledger.opening import Source, ledger_file
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 from ledger.view import LedgerView
-from ledger.wal import unread_commits
 
 __all__ = ["Clock", "Copy", "Entropy", "Ledger", "Receipt"]
 
 Item = AnyEvent | Copy
+# Millions of steps of SQLite's machine for one statement: the last pieces are found among all.
+_OPENING_STEPS = 100_000
 
 
 def system_clock() -> tuple[int, int]:
@@ -83,13 +84,12 @@ class Ledger:
         """What becomes of the batches of a commit under way, if it is stored."""
         beside = sidefile.read(path)
         # Nobody writes: the lock is ours, and this process has no connection to write with yet.
-        fault = unread_commits(path)
-        if fault is not None:
-            raise LedgerDamaged(f"{path}: {fault}")
+        wal.check(path)
         # Closing a connection that could write folds the -wal into the file and deletes it: a
         # ledger that is refused here must keep it.
         with closing(Source(path, locked=True)) as source:
-            self._tail = Tail(source.query, clock, entropy, beside)
+            query = partial(source.query, allowed=_OPENING_STEPS)
+            self._tail = Tail(query, clock, entropy, beside)
         self._committed = self._now()
         self._database = Database(path)
         try:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ledger.errors import LedgerDamaged
 from ledger.schema import PAGE_SIZE
 
 _HEADER: Final = struct.Struct(">8I")
@@ -66,6 +67,13 @@ def state(ledger: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
+
+
+def check(ledger: Path) -> None:
+    """Raise LedgerDamaged where the `-wal` of a ledger that nobody writes hides commits."""
+    fault = unread_commits(ledger)
+    if fault is not None:
+        raise LedgerDamaged(f"{ledger}: {fault}")
 
 
 def unread_commits(ledger: Path) -> str | None:
