@@ -81,13 +81,14 @@ def lineage(view: LedgerView) -> Lineage:
         if not chain:
             continue
         assert recorded.task is not None
+        # What a copy tells is of the run that this task was copied from.
+        before = chains.get(recorded.task, []) if recorded.copied else []
+        sources = _within(found.sources, before)
         if isinstance(recorded.event, TaskReused | TaskStarted):
-            chains[recorded.task] = chain
-            _add(found.sources, chain, "tasks")
+            chains[recorded.task] = [*before, *chain]
+            _add(sources, chain, "tasks")
         else:
-            # A copy came alone to the run that this task was copied from.
-            before = chains.get(recorded.task, []) if recorded.copied else []
-            _add(_within(found.sources, before), chain, "attempts")
+            _add(sources, chain, "attempts")
     return found
 
 
@@ -95,15 +96,16 @@ def _chain(view: LedgerView, recorded: Recorded) -> list[SourceRun]:
     """The sources that an event names, the nearest first."""
     match recorded.event:
         case TaskReused() | AttemptReused() as event:
-            fields = {name: getattr(event, name) for name in (*_FIELDS, "lineage")}
-            return list(_nested(view, fields))
+            names = (*_FIELDS, "lineage", "claim")
+            return list(_nested(view, {name: getattr(event, name, None) for name in names}))
         case TaskStarted(claim=Claim() as claim) | AttemptStarted(claim=Claim() as claim):
-            source = SourceRun(
-                "claimed", claim.run_id, None, claim.ledger_id, claim.size, claim.root, None
-            )
-            return [source]
+            return [_claimed(claim)]
         case _:
             return []
+
+
+def _claimed(claim: Claim) -> SourceRun:
+    return SourceRun("claimed", claim.run_id, None, claim.ledger_id, claim.size, claim.root, None)
 
 
 def _nested(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]:
@@ -120,6 +122,10 @@ def _nested(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]:
             root=str(root),
             checkpoint=_origin(note),
         )
+        claim = told.get("claim")
+        if claim is not None:
+            # This run was read from exported files, which say where they come from.
+            yield _claimed(Claim.model_validate(claim))
         told = told.get("lineage")
 
 

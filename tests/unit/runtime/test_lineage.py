@@ -10,7 +10,7 @@ import pytest
 from ledger import events as ev
 from ledger.canonical import Binary
 from ledger.errors import RunNotFound
-from ledger.store import Ledger
+from ledger.store import Copy, Ledger
 from ledger.view import LedgerView, Recorded
 from runtime.contracts import AttemptContext, Task
 from runtime.lineage import Lineage, lineage
@@ -126,6 +126,41 @@ def test_what_an_import_was_told_is_a_claim(tmp_path: Path) -> None:
     (source,) = read(tmp_path).sources
     assert (source.kind, source.run_id, source.size) == ("claimed", "told", 5)
     assert (source.tasks, source.attempts) == (1, 1)
+
+
+def test_files_that_were_reused_stand_above_the_run_that_they_say_they_come_from(
+    tmp_path: Path,
+) -> None:
+    told = {"run_id": "told", "ledger_id": "ab" * 16, "size": 5, "root": "cd" * 32}
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t", "u"))
+        ledger.append(ev.TaskReused(task="t", claim=ev.Claim(**told), **REUSED))
+        chained = REUSED | {"source_run_id": "nearer", "chained": True}
+        lineage = {**REUSED, "sequence": [3, 4], "claim": told}
+        ledger.append(ev.TaskReused(task="u", lineage=lineage, **chained))
+    direct, nearer = read(tmp_path).sources
+    for source in (direct, nearer.sources[0]):
+        assert (source.kind, source.run_id, source.tasks) == ("copied", "elsewhere", 1)
+        (claimed,) = source.sources
+        assert (claimed.kind, claimed.run_id, claimed.tasks) == ("claimed", "told", 1)
+
+
+def test_what_a_copied_import_was_told_stands_below_the_import(tmp_path: Path) -> None:
+    claim = ev.Claim(run_id="told", ledger_id="ab" * 16, size=5, root="cd" * 32)
+    with Ledger.create(tmp_path / "source.sqlite") as ledger:
+        ledger.append(*say.opening("t"), ev.TaskStarted(task="t", claim=claim))
+        ledger.append(*say.attempt("t"))
+        ledger.append(ev.TaskFinished(task="t", reason="all_attempts", error=False))
+    with LedgerView.open(tmp_path / "source.sqlite") as view:
+        events = [r for r in view.events() if r.task == "t"]
+        copies = [Copy(r.header, view.raw(r.seq)[1], view.blob) for r in events]
+        with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
+            ledger.append(*say.opening("t"))
+            ledger.append(ev.TaskReused(task="t", **REUSED), *copies)
+    (source,) = read(tmp_path).sources
+    assert (source.kind, source.tasks) == ("copied", 1)
+    (claimed,) = source.sources
+    assert (claimed.kind, claimed.run_id, claimed.tasks) == ("claimed", "told", 1)
 
 
 def test_a_ledger_without_a_run_has_no_lineage(tmp_path: Path) -> None:
