@@ -28,6 +28,8 @@ FLAGS = {
     "run_id": ("output", "run_id"),
     "reuse": ("runtime", "reuse"),
     "reuse_run_id": ("runtime", "reuse_run_id"),
+    "reuse_changed": ("runtime", "reuse_changed"),
+    "reuse_require_equal": ("runtime", "reuse_require_equal"),
 }
 
 

@@ -49,6 +49,14 @@ def run(
     reuse_run_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Reuse the finished tasks of this run.")
     ] = None,
+    reuse_changed: Annotated[
+        bool | None,
+        typer.Option("--reuse-changed", help="Reuse tasks also where their input changed."),
+    ] = None,
+    reuse_require_equal: Annotated[
+        bool | None,
+        typer.Option("--reuse-require-equal", help="Refuse a run that was run otherwise."),
+    ] = None,
     no_export: Annotated[
         bool, typer.Option("--no-export", help="Write no files beside the ledger.")
     ] = False,
