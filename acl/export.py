@@ -48,7 +48,8 @@ def export(
     faults = broken(run)
     first = min((fault.seq for fault in faults if fault.seq is not None), default=None)
     if faults and not (salvage and first):
-        raise LedgerDamaged(f"{run} is damaged: {faults[0].message}", seq=first)
+        where = "" if faults[0].seq is None else f" at event {faults[0].seq}"
+        raise LedgerDamaged(f"{run} is damaged{where}: {faults[0].message}", seq=first)
     home = _home(run, directory)
     if follow:
         _follow(run, directory, layout, home)

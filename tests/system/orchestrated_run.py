@@ -70,7 +70,7 @@ async def run(
             for model, tasks in zip(MODELS, requests, strict=True)
         ),
         task_concurrency=2 if mode == "work" else 4,
-        timeout_seconds=3.0 if mode in {"time", "load"} else 0,
+        timeout_seconds=8.0 if mode in {"time", "load"} else 0,
         cleanup_grace_seconds=0.2 if mode in {"time", "load"} else 30,
     )
     stop = StopSignal()
