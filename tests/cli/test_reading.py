@@ -1,5 +1,6 @@
 """show, ls, log, copy, seal, replay, export on small ledgers."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -221,3 +222,28 @@ def test_sealing_again_says_that_it_is_sealed(acl: Acl, sealed: Path) -> None:
 def test_a_list_that_would_be_empty_for_a_wrong_name_is_refused(acl: Acl, sealed: Path) -> None:
     assert acl("log", sealed, "--task", "nope").status == 2
     assert acl("log", sealed, "--since", 10_000).status == 2
+
+
+def test_log_follows_a_run_that_another_process_writes(tmp_path: Path) -> None:
+    directory = tmp_path / "live"
+    directory.mkdir()
+    with Ledger.create(directory) as ledger:
+        ledger.append(*say.opening("t"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "acl", "log", str(directory), "--follow", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        first = [json.loads(process.stdout.readline())["type"] for _ in range(3)]
+        assert first == ["run.created", "run.started", "tasks.selected"]
+        ledger.append(ev.TaskStarted(task="t"))
+        assert json.loads(process.stdout.readline())["type"] == "task.started"
+        ledger.append(
+            *say.attempt("t"), ev.TaskFinished(task="t", reason="all_attempts", error=False)
+        )
+        ledger.append(*say.ending())
+        ledger.seal()
+    rest = process.communicate(timeout=60)[0].splitlines()
+    assert [json.loads(line)["type"] for line in rest][-2:] == ["run.finished", "ledger.sealed"]
+    assert process.returncode == 0
