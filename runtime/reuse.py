@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,12 +33,20 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
+Tell = Callable[[str], object]
+
+
 @dataclass(slots=True)
 class FrozenReuse:
-    """What was decided: the source, None if nothing is reused, and what there is to say of it."""
+    """What was decided: the source, None if nothing is reused, and what there is to say of it.
+
+    `tell` is told at once, in one line without secrets; without it the log is.
+    """
 
     source: ReuseSource | None = None
     remarks: list[str] = field(default_factory=list)
+    redactor: Redactor = field(default_factory=lambda: Redactor({}))
+    tell: Tell | None = None
 
     def event(self) -> ReuseFrozen:
         """The event that tells what was decided."""
@@ -59,11 +67,21 @@ class FrozenReuse:
 
     def remark(self, text: str) -> None:
         """Say something now, and keep it for the log of the run, which does not exist yet."""
+        said, _ = self.redactor.redact_text(text)
+        if self.tell is None:
+            _log.warning("%s", said)
+        else:
+            self.tell(said)
+        self.remarks.append(said)
+
+    def say(self, text: str) -> None:
+        """Say something now that there is a log of the run."""
         _log.warning("%s", text)
-        self.remarks.append(text)
+        if self.tell is not None:
+            self.tell(self.redactor.redact_text(text)[0])
 
     def repeat(self) -> None:
-        """Say again what was said, for a log that came later."""
+        """Say again what was said, for the log of the run."""
         for text in self.remarks:
             _log.warning("%s", text)
 
@@ -79,6 +97,7 @@ def freeze_reuse_source(
     *,
     redactor: Redactor | None = None,
     benchmark_version: str | None = None,
+    tell: Tell | None = None,
 ) -> FrozenReuse:
     """Decide what `request` reuses, before any output is reserved.
 
@@ -86,10 +105,10 @@ def freeze_reuse_source(
     Without one the newest run there that has a `run_info.json` is taken, if there is any. What it
     was asked for otherwise is told; where the request wants none of that, UsageError.
     """
-    frozen = FrozenReuse()
+    frozen = FrozenReuse(redactor=redactor or Redactor({}), tell=tell)
     if not request.runtime.reuse:
         return frozen
-    lookup = _Lookup(request, results_dir, redactor or Redactor({}), frozen)
+    lookup = _Lookup(request, results_dir, frozen)
     source = lookup.named() if request.runtime.reuse_run_id else lookup.newest()
     if source is None:
         frozen.remark(f"there is no run to reuse in {lookup.place}: all tasks run")
@@ -97,7 +116,7 @@ def freeze_reuse_source(
     frozen.source = source
     try:
         source.differences = differing_settings(
-            source.state, request, benchmark_version, lookup.redactor
+            source.state, request, benchmark_version, frozen.redactor
         )
         _tell(frozen, source, request)
     except BaseException:
@@ -132,7 +151,6 @@ class _Lookup:
 
     request: RunRequest
     results_dir: Path
-    redactor: Redactor
     frozen: FrozenReuse
 
     @property
@@ -155,7 +173,7 @@ class _Lookup:
         path = run_directory(self.results_dir, self.root, run_id)
         if not path.is_dir():
             raise RunNotFound(f"there is no run {run_id!r} in {self.place}", hint="see `acl ls`")
-        source = open_source(path, self.results_dir, "explicit", self.redactor)
+        source = open_source(path, self.results_dir, "explicit", self.frozen.redactor)
         other = _other_id(source.state, self.request)
         if other is not None:
             source.close()
@@ -169,7 +187,7 @@ class _Lookup:
         """The newest run that can be reused."""
         for path in _newest_first(self.root):
             try:
-                source = open_source(path, self.results_dir, "implicit", self.redactor)
+                source = open_source(path, self.results_dir, "implicit", self.frozen.redactor)
             except (AclError, OSError) as error:
                 self._pass_over(path, str(error))
                 continue

@@ -7,12 +7,14 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from ledger.errors import AclError
 from ledger.state import AttemptState, TaskState
 from runtime.contracts import Benchmark, Task
 from runtime.models import ExecutionSpec, RunRequest
 from runtime.recorder import Recorder
+from runtime.reuse import FrozenReuse
 from runtime.reuse_attempts import Sequences, Unjudged, find_sequences, unjudged
 from runtime.reuse_copies import (
     AttemptCopies,
@@ -24,6 +26,8 @@ from runtime.reuse_copies import (
 from runtime.reuse_source import ReuseSource
 
 Stream = TaskCopies | AttemptCopies
+
+_SHOWN: Final = 10
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ class Materialized:
 
 async def materialize_reused(
     recorder: Recorder,
-    source: ReuseSource,
+    reuse: FrozenReuse,
     tasks: Sequence[Task],
     request: RunRequest,
     benchmark: Benchmark,
@@ -60,8 +64,11 @@ async def materialize_reused(
     """Copy what the source finished well, in one transaction; return what that was.
 
     Correct and wrong results are taken over; errors, what is missing, and what cannot be copied
-    run again.
+    run again. The source is let go of.
     """
+    source = reuse.source
+    if source is None:
+        return Materialized()
     plan = await asyncio.to_thread(plan_takeover, source, tasks, request, benchmark)
     outcomes = await recorder.record_streams(plan.streams)
     found = Materialized()
@@ -72,7 +79,8 @@ async def materialize_reused(
             found.done.add(stream.task)
         else:
             found.attempts[stream.task] = tuple(taken for _, taken in stream.attempts)
-    _tell(source, plan, found, request)
+    _report(reuse, source, plan, found, request)
+    source.close()
     return found
 
 
@@ -155,35 +163,45 @@ class _Planning:
 # -- what is told --------------------------------------------------------------------------------
 
 
-def _tell(source: ReuseSource, plan: Takeover, found: Materialized, request: RunRequest) -> None:
+def _report(
+    reuse: FrozenReuse,
+    source: ReuseSource,
+    plan: Takeover,
+    found: Materialized,
+    request: RunRequest,
+) -> None:
     """Say what is reused and what runs again, and what a reader of the numbers should know."""
     run_id = source.run_id
-    fate = "it is reused all the same" if request.runtime.reuse_changed else "it runs again"
-    for task in plan.changed:
-        _log.warning("task %s changed since run %s: %s", task, run_id, fate)
-    if plan.unknown:
-        _log.warning(
-            "of %d tasks nobody can tell whether they changed since run %s: they are reused",
-            len(plan.unknown),
-            run_id,
-        )
     _log.info("%d tasks are reused from run %s", len(found.done), run_id)
     attempts = sum(map(len, found.attempts.values()))
     if attempts:
         _log.info("%d attempts ran in run %s: they are evaluated, not run again", attempts, run_id)
-    others = sum(
-        not _as_asked(task, request.execution)
-        for name, task in source.state.tasks.items()
-        if name in found.done
-    )
-    if others:
-        _log.warning(
-            "%d reused tasks keep other attempts than are made now: they were run with k=%d and"
-            " strategy %s",
-            others,
-            source.state.k,
-            source.state.strategy,
+    fate = "reused all the same" if request.runtime.reuse_changed else "run again"
+    for task in plan.changed:
+        _log.warning("task %s changed since run %s: %s", task, run_id, fate)
+    if plan.changed:
+        names = ", ".join(map(repr, plan.changed[:_SHOWN]))
+        more = len(plan.changed) - _SHOWN
+        reuse.say(
+            f"{_tasks(len(plan.changed))} changed since run {run_id!r}, {fate}: {names}"
+            + (f" and {more} more" if more > 0 else "")
         )
+    if plan.unknown:
+        reuse.say(
+            f"of {_tasks(len(plan.unknown))} nobody can tell whether they changed since run"
+            f" {run_id!r}: reused"
+        )
+    theirs = [source.state.tasks[task] for task in found.done]
+    others = sum(not _as_asked(task, request.execution) for task in theirs)
+    if others:
+        reuse.say(
+            f"{others} of {_tasks(len(theirs))} reused from run {run_id!r} keep other attempts"
+            f" than are made now: k={source.state.k} and strategy {source.state.strategy} there"
+        )
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' * (count != 1)}"
 
 
 def _as_asked(task: TaskState, execution: ExecutionSpec) -> bool:

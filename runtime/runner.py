@@ -124,7 +124,11 @@ class UnifiedEvaluationRuntime:
         version = str(self.setup.benchmark.version)
         with self._masking():
             self.reuse = freeze_reuse_source(
-                self.public, self.results_dir, redactor=self.redactor, benchmark_version=version
+                self.public,
+                self.results_dir,
+                redactor=self.redactor,
+                benchmark_version=version,
+                tell=self.surroundings.alarm,
             )
 
     @contextmanager
@@ -210,7 +214,9 @@ class UnifiedEvaluationRuntime:
         _log.info("run %s: %s, %s", self.directory.name, request.benchmark.id, request.model.id)
         await self.recorder.record(*self._selection.events)
         _log.info("%d tasks are selected", len(tasks))
-        self._reused = await self._materialize_reused(tasks)
+        self._reused = await materialize_reused(
+            self.recorder, self.reuse, tasks, request, self.setup.benchmark
+        )
         self._publisher.start()
         return [task for task in tasks if task.task_id not in self._reused.done]
 
@@ -231,15 +237,6 @@ class UnifiedEvaluationRuntime:
     async def _patiently(self, work: Awaitable[T]) -> T:
         """Await what a plug-in does; raise Stopped where it goes on long after a stop."""
         return await unless_stopped(work, self.stop, self.surroundings.grace_seconds)
-
-    async def _materialize_reused(self, tasks: Sequence[Task]) -> Materialized:
-        """Take over what the source finished well, in one transaction."""
-        source, found = self.reuse.source, Materialized()
-        if source is not None:
-            benchmark = self.setup.benchmark
-            found = await materialize_reused(self.recorder, source, tasks, self.request, benchmark)
-            self.close_source()
-        return found
 
     async def _run_attempts(self, tasks: Sequence[Task]) -> Workers:
         """Make the attempts of `tasks`, in order, as many at once as there are places."""

@@ -26,7 +26,8 @@ class Surroundings:
 
     `grace_seconds` is how long plug-ins may clean up after they were told to stop, `patience` how
     many seconds a full disk is waited for. `alarm` is told at once, in one line without secrets,
-    of what keeps a run from being recorded or shown; in any thread.
+    of what keeps a run from being recorded or shown, and of what to know of its reuse; in any
+    thread.
     """
 
     clock: Clock = system_clock

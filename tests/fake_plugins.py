@@ -234,6 +234,7 @@ def evaluate(
     environ: Mapping[str, str] | None = None,
     projectors: Sequence[Any] = (),
     grace: float = 5.0,
+    alarm: Callable[[str], object] | None = None,
     **parts: Any,
 ) -> Ran:
     """Run `act` on tasks in a fresh event loop, and read what was recorded."""
@@ -244,7 +245,12 @@ def evaluate(
         environment=environment,
     )
     around = Surroundings(
-        plugins=found, sleep=at_once, environ=environ or {}, grace_seconds=grace, patience=0.0
+        plugins=found,
+        sleep=at_once,
+        environ=environ or {},
+        grace_seconds=grace,
+        patience=0.0,
+        alarm=alarm,
     )
     work = run(
         request(**parts),

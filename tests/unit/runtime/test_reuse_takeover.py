@@ -90,7 +90,9 @@ def test_reused_tasks_keep_their_own_attempts_and_the_difference_is_told(tmp_pat
     ran = reusing(tmp_path, Agent(), k=2)
     assert len(ran.state.tasks["a"].attempts) == 1
     assert len(ran.state.tasks["c"].attempts) == 2
-    assert "were run with k=1" in Path(ran.outcome.paths["log_file"]).read_text()
+    log = Path(ran.outcome.paths["log_file"]).read_text()
+    assert "3 of 3 tasks reused from run 'first' keep other attempts" in log
+    assert "k=1 and strategy all there" in log
 
 
 def test_copies_of_an_attempt_keep_its_identity(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_where_equality_is_required_an_equal_source_is_reused_whatever_its_k(
     assert ran.state.counts().reused == 3
     assert [one.path for one in ran.of(ev.ReuseFrozen)[0].differences] == ["execution.k"]
     log = Path(ran.outcome.paths["log_file"]).read_text()
-    assert "3 reused tasks keep other attempts than are made now" in log
+    assert "3 of 3 tasks reused from run 'first' keep other attempts than are made now" in log
 
 
 def test_tasks_that_stopped_at_the_right_answer_are_as_asked_for(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_a_changed_task_is_taken_over_where_that_is_asked_for(tmp_path: Path) ->
     ran = reusing(tmp_path, agent, changed, runtime=runtime)
     assert agent.asked == ["c"]
     log = Path(ran.outcome.paths["log_file"]).read_text()
-    assert "task a changed since run first: it is reused all the same" in log
+    assert "task a changed since run first: reused all the same" in log
     assert [event.source_checksum for event in ran.of(ev.TaskReused)] == ["sum of a", None, None]
 
 
@@ -237,7 +239,7 @@ def test_a_task_of_which_nobody_can_tell_whether_it_changed_is_reused_and_that_i
     agent = Agent()
     ran = reusing(tmp_path, agent, [Task("a", ground_truth="right", checksum=now)])
     assert agent.asked == []
-    assert "of 1 tasks nobody can tell" in Path(ran.outcome.paths["log_file"]).read_text()
+    assert "of 1 task nobody can tell" in Path(ran.outcome.paths["log_file"]).read_text()
     assert ran.of(ev.TaskReused)[0].source_checksum is None
 
 
@@ -311,3 +313,18 @@ def test_files_of_an_import_are_not_taken_along(tmp_path: Path) -> None:
     ran = reusing(tmp_path / "imported", agent, runtime={"reuse_run_id": report.run_id})
     assert agent.asked == ["c"]
     assert "original.recorded" not in ran.types
+
+
+def test_whoever_waits_is_told_at_once_what_to_know_of_the_reuse(tmp_path: Path) -> None:
+    many = [task(f"t{number:02}") for number in range(12)]
+    evaluate(tmp_path, Agent(), many, output={"run_id": "first"})
+    changed = [Task(t.task_id, ground_truth="right", checksum="new") for t in many]
+    said: list[str] = []
+    model = {"id": "none", "params": {"top_p": 2}}
+    reusing(tmp_path, Agent(), changed, model=model, alarm=said.append)
+    assert said == [
+        "run 'first' was run otherwise: model.params.top_p was null, is 2",
+        "12 tasks changed since run 'first', run again: "
+        + ", ".join(repr(t.task_id) for t in many[:10])
+        + " and 2 more",
+    ]
