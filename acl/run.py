@@ -2,70 +2,44 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from acl import options
 from acl.outcome import outcome_document, print_outcome
 from acl.output import Json, alarm, document, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-Many = list[str] | None
-
 
 @app.command()
 def run(
-    file: Annotated[
-        Path | None,
-        typer.Option("-f", "--file", metavar="FILE", help="A YAML or JSON request, or a suite."),
-    ] = None,
-    benchmark: Annotated[str | None, typer.Option(metavar="ID")] = None,
-    benchmark_param: Annotated[Many, typer.Option(metavar="NAME=VALUE")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Only the first N tasks.")] = None,
-    harness: Annotated[str | None, typer.Option(metavar="ID")] = None,
-    harness_param: Annotated[Many, typer.Option(metavar="NAME=VALUE")] = None,
-    model: Annotated[str | None, typer.Option(metavar="ID")] = None,
-    model_param: Annotated[Many, typer.Option(metavar="NAME=VALUE")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint.")
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variable that holds its key.")
-    ] = None,
-    k: Annotated[int | None, typer.Option("--k", metavar="N", help="Attempts per task.")] = None,
-    strategy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="all or stop_on_correct.")
-    ] = None,
-    max_retries: Annotated[int | None, typer.Option(metavar="N")] = None,
-    retry_min_delay: Annotated[float | None, typer.Option(metavar="SECONDS")] = None,
-    concurrency: Annotated[int | None, typer.Option(metavar="N", help="Tasks at once.")] = None,
-    results_dir: Annotated[Path, typer.Option(metavar="DIR")] = Path("results"),
-    run_name: Annotated[str | None, typer.Option(metavar="NAME")] = None,
-    run_id: Annotated[str | None, typer.Option(metavar="ID")] = None,
-    reuse: Annotated[
-        bool | None, typer.Option("--reuse", help="Reuse the newest run of the same kind.")
-    ] = None,
-    reuse_run_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Reuse the finished tasks of this run.")
-    ] = None,
-    reuse_changed: Annotated[
-        bool | None,
-        typer.Option("--reuse-changed", help="Reuse tasks also where their input changed."),
-    ] = None,
-    reuse_require_equal: Annotated[
-        bool | None,
-        typer.Option("--reuse-require-equal", help="Refuse a run that was run otherwise."),
-    ] = None,
-    no_export: Annotated[
-        bool, typer.Option("--no-export", help="Write no files beside the ledger.")
-    ] = False,
-    live_export: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A second place for the files.")
-    ] = None,
-    fail_under: Annotated[
-        Many, typer.Option(metavar="METRIC=X", help="Exit 1 if a metric is lower; repeatable.")
-    ] = None,
+    file: options.File = None,
+    benchmark: options.Benchmark = None,
+    benchmark_param: options.BenchmarkParam = None,
+    limit: options.Limit = None,
+    harness: options.Harness = None,
+    harness_param: options.HarnessParam = None,
+    model: options.Model = None,
+    model_param: options.ModelParam = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    k: options.K = None,
+    strategy: options.Strategy = None,
+    max_retries: options.MaxRetries = None,
+    retry_min_delay: options.RetryMinDelay = None,
+    concurrency: options.Concurrency = None,
+    results_dir: options.ResultsDir = Path("results"),
+    run_name: options.RunName = None,
+    run_id: options.RunId = None,
+    reuse: options.Reuse = None,
+    reuse_run_id: options.ReuseRunId = None,
+    reuse_changed: options.ReuseChanged = None,
+    reuse_require_equal: options.ReuseRequireEqual = None,
+    no_export: options.NoExport = False,
+    live_export: options.LiveExport = None,
+    fail_under: options.FailUnder = None,
     json: Json = False,
 ) -> int:
     """Run a request, or a suite of several; ledgers and files are put below the results directory.
