@@ -155,15 +155,13 @@ def _category(name: str, counts: Counts) -> tuple[str, ...]:
 def _cost(state: RunState) -> Iterator[str]:
     counted, discarded, everything, reused = Spend(), Spend(), Spend(), Spend()
     for _, attempt in state.attempts():
-        if attempt.copied:
-            reused.add(attempt.spend)
-            reused.add(attempt.discarded)
-        else:
-            counted.add(attempt.spend)
-            discarded.add(attempt.discarded)
+        own_counted, own_discarded = attempt.own_spend()
+        counted.add(own_counted)
+        discarded.add(own_discarded)
+        reused.add(attempt.spend)
+        reused.add(attempt.discarded)
     everything.add(counted)
     everything.add(discarded)
-    reused.add(everything)
     yield ""
     yield "## Cost and tokens"
     yield ""
@@ -205,6 +203,7 @@ def _provenance(state: RunState, counts: Counts) -> Iterator[str]:
     yield ""
     yield f"- Retries: {counts.retries} discarded tries, each in `retry_details/`"
     yield f"- Reused tasks: {counts.reused} of {counts.total}{_source(state)}"
+    yield from _reused_otherwise(state)
     if state.imported is not None:
         told = f"{escape(state.imported.format)}, identity `{state.imported.identity}`"
         yield f"- Imported from: {told}"
@@ -213,6 +212,19 @@ def _provenance(state: RunState, counts: Counts) -> Iterator[str]:
     yield f"- Ledger: `{state.ledger_id}`"
     yield f"- Size: {state.size} events"
     yield f"- Root: `{state.root.hex()}`"
+
+
+def _reused_otherwise(state: RunState) -> Iterator[str]:
+    """What else a reader of the numbers should know of what was reused."""
+    alone = sum(a.origin is not None for t, a in state.attempts() if t.origin is None)
+    if alone:
+        yield f"- Attempts that ran in another run and were evaluated in this one: {alone}"
+    others = sum(
+        task.reused and not task.has_attempts_of(state.k, state.strategy)
+        for task in state.tasks.values()
+    )
+    if others:
+        yield f"- Reused tasks with other attempts than this run makes: {others}"
 
 
 def _evaluators(state: RunState) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from ledger import canonical
@@ -146,6 +147,8 @@ def _attempt(
 ) -> None:
     assert recorded.attempt is not None
     attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
+    if attempt.origin is not None and not recorded.copied:
+        _gone_on_with(attempt, event)
     match event:
         case ev.AttemptReused():
             attempt.origin = _origin(recorded, event)
@@ -162,6 +165,13 @@ def _attempt(
             _call(state, attempt, recorded, event)
         case _:
             _progress(attempt, recorded, event)
+
+
+def _gone_on_with(attempt: AttemptState, event: ev.OneAttemptEvent) -> None:
+    """Remember what was spent elsewhere on an attempt that came alone, once this run goes on."""
+    # That calls of the copies are lost is still told of where they were made.
+    if attempt.elsewhere is None and not isinstance(event, ev.CallLost):
+        attempt.elsewhere = replace(attempt.spend), replace(attempt.discarded)
 
 
 def _progress(
@@ -214,6 +224,10 @@ def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried
     attempt.metrics = {}
     attempt.evaluation = attempt.evaluation_address = attempt.evaluator = None
     if event.scope == "attempt":
+        if attempt.elsewhere is not None:
+            spent, discarded = attempt.elsewhere
+            discarded.add(spent)
+            attempt.elsewhere = Spend(), discarded
         attempt.discarded.add(attempt.spend)
         attempt.spend = Spend()
         attempt.lost = dict.fromkeys(attempt.lost, attempt.discarded)

@@ -45,6 +45,11 @@ class Spend:
         self.cost_usd += other.cost_usd
         self.unknown_cost += other.unknown_cost
 
+    def minus(self, other: "Spend") -> "Spend":
+        """What is left of this without `other`, which is part of it."""
+        names = self.__dataclass_fields__
+        return Spend(**{name: getattr(self, name) - getattr(other, name) for name in names})
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -68,7 +73,8 @@ class AttemptState:
     `call_ends` whatever was told of their ends. `spend` is of the counted try, `discarded` of
     the tries that were retried; `lost` names the calls that
     were given up and where they were counted, since their end may still be told. `copied` is
-    also true where an import was told so.
+    also true where an import was told so. `elsewhere` is the part of both that an attempt which
+    came alone brought along, from the moment on when this run went on with it.
     """
 
     number: int
@@ -99,6 +105,7 @@ class AttemptState:
     finished_address: bytes | None = None
     spend: Spend = field(default_factory=Spend)
     discarded: Spend = field(default_factory=Spend)
+    elsewhere: tuple[Spend, Spend] | None = None
     lost: dict[str, Spend] = field(default_factory=dict)
     erased: list[int] = field(default_factory=list)
     started_ns: int = 0
@@ -113,6 +120,15 @@ class AttemptState:
     def error(self) -> bool:
         """True if the attempt ended in a run or evaluation error. A wrong answer is none."""
         return self.status in {"run_error", "eval_error", "run_error_or_eval_error"}
+
+    def own_spend(self) -> tuple[Spend, Spend]:
+        """(spend of the counted try, spend of discarded tries) in this run, whatever was copied."""
+        if not self.copied:
+            return self.spend, self.discarded
+        if self.elsewhere is None:
+            return Spend(), Spend()
+        counted, discarded = self.elsewhere
+        return self.spend.minus(counted), self.discarded.minus(discarded)
 
     @property
     def verdict_erased(self) -> bool:
@@ -179,6 +195,13 @@ class TaskState:
         if self.solved_at is not None:
             return self.attempts[self.solved_at].score
         return max((a.score for a in self.attempts.values() if a.score is not None), default=None)
+
+    def has_attempts_of(self, k: int, strategy: str) -> bool:
+        """Whether its attempts are those that a run with this k and strategy makes."""
+        made = len(self.attempts)
+        if strategy == "stop_on_correct" and self.solved_at is not None:
+            return made == self.solved_at <= k
+        return made == k
 
     @property
     def retry_count(self) -> int:

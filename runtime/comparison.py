@@ -154,8 +154,8 @@ def _side(state: RunState) -> RunSide:
     for _, attempt in state.attempts():
         for spend in (attempt.spend, attempt.discarded):
             everything.add(spend)
-            if not attempt.copied:
-                own.add(spend)
+        for spend in attempt.own_spend():
+            own.add(spend)
     return RunSide(
         run_id=state.run_id,
         status=state.status,

@@ -12,7 +12,7 @@ from typing import Final
 from ledger.errors import AclError
 from ledger.state import AttemptState, TaskState
 from runtime.contracts import Benchmark, Task
-from runtime.models import ExecutionSpec, RunRequest
+from runtime.models import RunRequest
 from runtime.recorder import Recorder
 from runtime.reuse import FrozenReuse
 from runtime.reuse_attempts import Sequences, Unjudged, find_sequences, unjudged
@@ -192,7 +192,8 @@ def _report(
             f" {run_id!r}: reused"
         )
     theirs = [source.state.tasks[task] for task in found.done]
-    others = sum(not _as_asked(task, request.execution) for task in theirs)
+    asked = request.execution
+    others = sum(not task.has_attempts_of(asked.k, asked.strategy) for task in theirs)
     if others:
         reuse.say(
             f"{others} of {_tasks(len(theirs))} reused from run {run_id!r} keep other attempts"
@@ -202,11 +203,3 @@ def _report(
 
 def _tasks(count: int) -> str:
     return f"{count} task{'s' * (count != 1)}"
-
-
-def _as_asked(task: TaskState, execution: ExecutionSpec) -> bool:
-    """Whether the task has the attempts that it would have had in this run."""
-    made = len(task.attempts)
-    if execution.strategy == "stop_on_correct" and task.solved_at is not None:
-        return made == task.solved_at <= execution.k
-    return made == execution.k

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from ledger import LedgerView, RunState, fold
 from ledger import events as ev
+from ledger.canonical import Binary
 from ledger.state import Spend
-from ledger.store import Ledger
+from ledger.store import Copy, Ledger
 from ledger.view import Recorded
 from tests import events_of as say
 
@@ -287,3 +288,73 @@ def test_the_ends_of_calls_are_kept_beside_their_starts(store: Store) -> None:
     types = {recorded.seq: recorded.type for recorded in stored}
     assert [types[seq] for seq in attempt.calls] == ["call.started"] * 2
     assert [types[seq] for seq in attempt.call_ends] == ["call.finished", "call.lost"]
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Ledger]:
+    """A ledger with an attempt that came alone: one finished call for 1 USD, and a lost one."""
+    lost = ev.CallStarted(task="t", attempt=1, call_id="c1", call_index=1)
+    started = [ev.TaskStarted(task="t"), ev.AttemptStarted(task="t", attempt=1)]
+    with Ledger.create(tmp_path / "source.sqlite") as ledger:
+        ledger.append(*say.opening("t"), *started, *call("c0", cost=1.0), lost, say.result("t"))
+        source = ledger.view()
+    events = [r for r in source.events() if r.attempt == 1]
+    reused = ev.AttemptReused(
+        task="t",
+        attempt=1,
+        source_run_id="s",
+        source_ledger_id=source.ledger_id.hex(),
+        size=source.size,
+        root=source.root().hex(),
+        leaves=Binary(source.leaves()),
+        sequence=tuple(r.seq for r in events),
+    )
+    copies = [Copy(r.header, source.raw(r.seq)[1], source.blob) for r in events]
+    source.close()
+    with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
+        ledger.append(*say.opening("t"), started[0], reused, *copies)
+        ledger.append(ev.CallLost(task="t", attempt=1, call_id="c1"))
+        yield ledger
+
+
+def own(ledger: Ledger) -> tuple[Spend, Spend]:
+    with ledger.view() as view:
+        return fold(view.events()).tasks["t"].attempts[1].own_spend()
+
+
+def test_what_a_copied_attempt_spent_was_not_spent_here(alone: Ledger) -> None:
+    assert own(alone) == (Spend(), Spend())
+    with alone.view() as view:
+        spent = fold(view.events()).tasks["t"].attempts[1].spend
+    assert (spent.calls, spent.lost_calls, spent.cost_usd) == (2, 1, 1.0)
+
+
+def test_what_its_verdict_cost_was_spent_here(alone: Ledger) -> None:
+    alone.append(ev.PhaseEntered(task="t", attempt=1, phase="evaluate"), *call("c2", cost=0.25))
+    counted, discarded = own(alone)
+    assert (counted.calls, counted.cost_usd, counted.open_calls, counted.lost_calls) == (
+        *(1, 0.25),
+        *(0, 0),
+    )
+    assert discarded == Spend()
+
+
+def test_where_it_is_made_anew_only_that_is_counted_here(alone: Ledger) -> None:
+    error = ev.ErrorInfo(code="environment_gone", message="gone")
+    again = ev.AttemptRetried(
+        task="t",
+        attempt=1,
+        retry=1,
+        max_retries=0,
+        retry_delay_seconds=0.0,
+        stage="evaluate",
+        scope="attempt",
+        error=error,
+    )
+    alone.append(
+        ev.PhaseEntered(task="t", attempt=1, phase="evaluate"), *call("c2", cost=0.25), again
+    )
+    alone.append(*call("c3", cost=2.0), say.result("t"))
+    counted, discarded = own(alone)
+    assert (counted.calls, counted.cost_usd) == (1, 2.0)
+    assert (discarded.calls, discarded.cost_usd) == (1, 0.25)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from exporters.details import build_detail_record
+from exporters.summary import summary
 from ledger import events as ev
 from ledger.copying import copy_ledger
 from ledger.view import LedgerView
@@ -342,6 +343,15 @@ def test_calls_of_the_verifier_are_numbered_behind_those_of_the_agent(tmp_path: 
     unjudged(tmp_path, agent=Agent(calling))
     ran = run(tmp_path, asking)
     assert [event.call_index for event in ran.of(ev.CallStarted, "a")] == [0, 1]
+
+
+def test_the_summary_tells_of_attempts_that_were_only_evaluated(tmp_path: Path) -> None:
+    unjudged(tmp_path)
+    ran = run(tmp_path)
+    shown = summary(ran.state).data
+    line = "- Attempts that ran in another run and were evaluated in this one: 2"
+    assert isinstance(shown, bytes)
+    assert line in shown.decode().splitlines()
 
 
 # -- files --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from exporters.summary import summary
 from ledger import events as ev
 from ledger.canonical import BINARY_PIECE, Binary
 from ledger.errors import RunNotFound
@@ -93,6 +94,9 @@ def test_reused_tasks_keep_their_own_attempts_and_the_difference_is_told(tmp_pat
     log = Path(ran.outcome.paths["log_file"]).read_text()
     assert "3 of 3 tasks reused from run 'first' keep other attempts" in log
     assert "k=1 and strategy all there" in log
+    shown = summary(ran.state).data
+    assert isinstance(shown, bytes)
+    assert "- Reused tasks with other attempts than this run makes: 3" in shown.decode()
 
 
 def test_copies_of_an_attempt_keep_its_identity(tmp_path: Path) -> None:
