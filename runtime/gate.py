@@ -14,6 +14,8 @@ _OURS: Final = frozenset(
     | {"source_run_id", "ledger_id", "source_ledger_id", "root", "size", "sequence"}
     | {"status", "phase", "previous", "scope", "mode", "source", "leaves", "lineage", "checkpoint"}
 )
+# Keys there are paths of files, which say nothing of what the files hold.
+_BY_PATH: Final = frozenset({"contents"})
 
 
 def redact_event(event: AnyEvent, redactor: Redactor) -> AnyEvent:
@@ -66,11 +68,20 @@ def _redacted(name: str, value: Any, redactor: Redactor) -> tuple[Any, int]:
         return _each(lambda part: _redacted_part(part, redactor), [value], lambda found: found[0])
     if _is_parts(value):
         return _each(lambda part: _redacted_part(part, redactor), value, tuple)
+    if name in _BY_PATH and isinstance(value, dict):
+        return _redacted_files(value, redactor)
     if isinstance(value, str | dict | list | tuple):
         # The field's own name counts: numbers below `metrics` are results.
         kept, count = redactor.redact({name: value})
         return (_as(type(value), kept[name]) if count else value), count
     return value, 0
+
+
+def _redacted_files(files: dict[str, Any], redactor: Redactor) -> tuple[dict[str, Any], int]:
+    contents, inside = redactor.redact(list(files.values()))
+    paths, in_paths = redactor.redact(dict.fromkeys(files))
+    count = inside + in_paths
+    return (dict(zip(paths, contents, strict=True)) if count else files), count
 
 
 def _redacted_part(part: Part, redactor: Redactor) -> tuple[Part, int]:

@@ -109,7 +109,7 @@ def plan_event(
 
     Raises ValueRefused where a plug-in put something into the plan that no ledger holds.
     """
-    view, _ = redactor.redact({"plan": plan.view()})
+    view, count = redactor.redact({"plan": plan.view()})
     recorded = view["plan"]
     return ev.PlanResolved(
         task=task,
@@ -118,6 +118,7 @@ def plan_event(
         plan_hash=hashlib.sha256(canonical.encode(recorded)).hexdigest(),
         applied_recipes=tuple(plan.applied_recipes),
         timeouts=limits.recorded(),
+        redactions=count or None,
     )
 
 

@@ -51,6 +51,21 @@ def test_a_command_stays_a_tuple() -> None:
     assert SECRET not in clean.command[1]
 
 
+def test_the_path_of_a_file_says_nothing_of_what_it_holds() -> None:
+    contents = {".env": "EDITOR=vi\nA_TOKEN=abcdef", "auth": "kept", f"of {SECRET}": "kept"}
+    event = ev.ArtifactsCollected(task="t", attempt=1, artifacts=(), contents=contents)
+    clean = redact_event(event, REDACTOR)
+    assert isinstance(clean, ev.ArtifactsCollected)
+    assert clean.contents == {
+        ".env": "EDITOR=vi\nA_TOKEN=********",
+        "auth": "kept",
+        "of ********": "kept",
+    }
+    assert clean.redactions == 2
+    harmless = event.model_copy(update={"contents": {".env": "EDITOR=vi", "auth": "kept"}})
+    assert redact_event(harmless, REDACTOR) is harmless
+
+
 def test_redactions_that_were_counted_before_are_added_to() -> None:
     event = say.result("t", final_answer=SECRET).model_copy(update={"redactions": 2})
     assert redact_event(event, REDACTOR).redactions == 3
