@@ -97,7 +97,7 @@ def _chain(view: LedgerView, recorded: Recorded) -> list[SourceRun]:
     match recorded.event:
         case TaskReused() | AttemptReused() as event:
             names = (*_FIELDS, "lineage", "claim")
-            return list(_nested(view, {name: getattr(event, name, None) for name in names}))
+            return list(_chained(view, {name: getattr(event, name, None) for name in names}))
         case TaskStarted(claim=Claim() as claim) | AttemptStarted(claim=Claim() as claim):
             return [_claimed(claim)]
         case _:
@@ -108,8 +108,10 @@ def _claimed(claim: Claim) -> SourceRun:
     return SourceRun("claimed", claim.run_id, None, claim.ledger_id, claim.size, claim.root, None)
 
 
-def _nested(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]:
-    """Follow the lineage inwards; the leaf hashes, which are large, are not read."""
+def _chained(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]:
+    """Follow the lineage back; the leaf hashes, which are large, are not read."""
+    lineage = fields.get("lineage")
+    before = dict(lineage) if isinstance(lineage, Mapping) else {}
     told: Any = fields
     while isinstance(told, Mapping):
         run_id, path, ledger_id, size, root, note = (view.resolve(told.get(f)) for f in _FIELDS)
@@ -126,7 +128,7 @@ def _nested(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]:
         if claim is not None:
             # This run was read from exported files, which say where they come from.
             yield _claimed(Claim.model_validate(claim))
-        told = told.get("lineage")
+        told = before.pop(str(ledger_id), None)
 
 
 def _origin(note: object) -> str | None:

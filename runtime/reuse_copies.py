@@ -20,7 +20,7 @@ from runtime.reuse_source import ReuseSource
 R = TypeVar("R", ev.TaskReused, ev.AttemptReused)
 Item = ev.AnyEvent | Copy
 
-_NOT_LINEAGE: Final = frozenset({"type", "lease", "attempt", "redactions"})
+_NOT_LINEAGE: Final = frozenset({"type", "lease", "task", "attempt", "redactions", "lineage"})
 
 _log = logging.getLogger(__name__)
 
@@ -192,10 +192,11 @@ class Provenance:
         }
 
     def _lineage(self, before: ev.TaskReused | ev.AttemptReused) -> dict[str, Any]:
-        """The fields of the source's own reuse; it may have a lineage itself."""
+        """By its ledger id, what the source tells of its own source, and so on as it was told."""
         names = (name for name in type(before).model_fields if name not in _NOT_LINEAGE)
         fields = {name: getattr(before, name) for name in names}
-        return {name: self._whole(value) for name, value in fields.items() if value is not None}
+        own = {name: self._whole(value) for name, value in fields.items() if value is not None}
+        return {self._source.state.ledger_id: own, **(self._whole(before.lineage) or {})}
 
     def _whole(self, value: Any) -> Any:
         if isinstance(value, ev.Claim):

@@ -11,8 +11,8 @@ class Takeover(TaskEvent):
     `sequence` are the copies' sequence numbers there; `leaves` is Binary of the source's leaf
     hashes (32 bytes each) up to `size`, with `root` their tree's root, and zeros up to whole
     pieces: so it is one blob, whoever names it. `chained` says that the source's own copies were
-    copies; `lineage` is then the source's body of this kind. `checkpoint` is the last checkpoint
-    that the source holds.
+    copies; `lineage` maps then the id of each ledger in the chain to what it told, in these
+    fields, of its own source. `checkpoint` is the last checkpoint that the source holds.
     """
 
     source_run_id: Text

@@ -104,11 +104,14 @@ class Family:
         """The sources of a reuse: the one that was read, the one that had it before, and so on."""
         return list(self._follow(dict(event)))
 
-    def _follow(self, told: object) -> Iterator[Ancestor]:
-        while isinstance(told, Mapping):
+    def _follow(self, told: Mapping[str, Any]) -> Iterator[Ancestor]:
+        """The source, and what the lineage tells of its source, until nothing is told any more."""
+        lineage = told["lineage"]
+        before = dict(lineage) if isinstance(lineage, Mapping) else {}
+        yield self._ancestor(told)
+        while isinstance(told := before.pop(str(told.get("source_ledger_id")), None), Mapping):
             yield self._ancestor(told)
-            told = told.get("lineage")
-        if told is not None:
+        if told is not None or before or not isinstance(lineage, Mapping | None):
             yield Ancestor("", b"", 0, Leaves(b""), (), None, "its lineage is malformed")
 
     def _ancestor(self, told: Mapping[str, Any]) -> Ancestor:

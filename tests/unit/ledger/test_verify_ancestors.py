@@ -32,6 +32,7 @@ class Key:
 
 
 LAB = Key("lab")
+ASIDE = ("type", "lease", "task", "attempt", "lineage")
 
 
 def same(fields: dict[str, Any]) -> dict[str, Any]:
@@ -62,10 +63,10 @@ def told(view: LedgerView, sequence: list[int], before: ev.AnyEvent | None) -> d
         "checkpoint": list(view.checkpoints())[-1][1],
     }
     if before is not None:
-        names = [name for name in type(before).model_fields if name not in ("type", "lease")]
-        whole = {name: view.resolve(getattr(before, name)) for name in names}
-        lineage = {name: value for name, value in whole.items() if value is not None}
-        fields |= {"chained": True, "lineage": lineage}
+        whole = {name: view.resolve(value) for name, value in before if name not in ASIDE}
+        own = {name: value for name, value in whole.items() if value is not None}
+        earlier = view.resolve(getattr(before, "lineage", None)) or {}
+        fields |= {"chained": True, "lineage": {view.ledger_id.hex(): own, **earlier}}
     return fields
 
 
@@ -148,7 +149,19 @@ def test_without_the_key_every_run_of_the_chain_is_a_claim(chain: Path) -> None:
 
 
 def in_lineage(**changed: Any) -> Change:
-    return lambda fields: {**fields, "lineage": {**fields["lineage"], **changed}}
+    def change(fields: dict[str, Any]) -> dict[str, Any]:
+        ((ledger_id, told),) = fields["lineage"].items()
+        return {**fields, "lineage": {ledger_id: {**told, **changed}}}
+
+    return change
+
+
+def lineage_is(value: Any) -> Change:
+    return lambda fields: {**fields, "lineage": value}
+
+
+def also(key: str, value: Any) -> Change:
+    return lambda fields: {**fields, "lineage": {**fields["lineage"], key: value}}
 
 
 @pytest.mark.parametrize(
@@ -168,8 +181,11 @@ def in_lineage(**changed: Any) -> Change:
         (in_lineage(leaves=canonical.Binary(b"short")), "origin"),
         (in_lineage(checkpoint="no checkpoint"), "origin"),
         (in_lineage(checkpoint=7), "origin"),
-        (in_lineage(lineage="no lineage"), "origin"),
-        (lambda fields: {**fields, "lineage": ["no lineage"]}, "origin"),
+        (also("ab" * 16, {}), "origin"),
+        (also("ab" * 16, "nothing"), "origin"),
+        (lineage_is(["no lineage"]), "origin"),
+        (lineage_is("no lineage"), "origin"),
+        (lineage_is({"00" * 16: {}}), "origin"),
     ],
 )
 def test_a_lineage_that_does_not_hold_is_found(tmp_path: Path, change: Change, code: str) -> None:
@@ -199,6 +215,34 @@ def test_a_checkpoint_of_a_longer_tree_proves_nothing(tmp_path: Path) -> None:
 
     found = broken(reuse_task(one, tmp_path / "two.sqlite", cut))
     assert "more events than there were" in found[0].message
+
+
+def test_a_lineage_that_leads_in_a_circle_ends(tmp_path: Path) -> None:
+    one = first(tmp_path / "one.sqlite")
+    two = reuse_task(one, tmp_path / "two.sqlite")
+
+    def circle(fields: dict[str, Any]) -> dict[str, Any]:
+        ((ledger_id, told),) = fields["lineage"].items()
+        return {**fields, "lineage": {ledger_id: {**told, "source_ledger_id": ledger_id}}}
+
+    assert codes(broken(reuse_task(two, tmp_path / "three.sqlite", circle))) & {
+        "origin",
+        "copy_altered",
+    }
+
+
+def test_a_long_chain_is_followed_to_its_end_and_grows_no_deeper(tmp_path: Path) -> None:
+    """A run that reuses the one of the day before does so every day of a year."""
+    path = first(tmp_path / "0.sqlite", LAB)
+    for number in range(1, 13):
+        path = reuse_task(path, tmp_path / f"{number}.sqlite")
+    found = origins(path, LAB)
+    assert [code for code, _ in found] == ["origin_claim"] * 11 + ["origin_signed"]
+    with LedgerView.open(path) as view:
+        (event,) = [r.event for r in view.events() if isinstance(r.event, ev.TaskReused)]
+    assert event is not None
+    assert len(event.lineage) == 11
+    assert not any("lineage" in told for told in event.lineage.values())
 
 
 # -- attempts that came alone -------------------------------------------------------------------

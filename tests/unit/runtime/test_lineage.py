@@ -135,8 +135,9 @@ def test_files_that_were_reused_stand_above_the_run_that_they_say_they_come_from
     with Ledger.create(tmp_path) as ledger:
         ledger.append(*say.opening("t", "u"))
         ledger.append(ev.TaskReused(task="t", claim=ev.Claim(**told), **REUSED))
-        chained = REUSED | {"source_run_id": "nearer", "chained": True}
-        lineage = {**REUSED, "sequence": [3, 4], "claim": told}
+        nearer_id = {"source_run_id": "nearer", "source_ledger_id": "ef" * 16}
+        chained = REUSED | nearer_id | {"chained": True}
+        lineage = {"ef" * 16: {**REUSED, "sequence": [3, 4], "claim": told}}
         ledger.append(ev.TaskReused(task="u", lineage=lineage, **chained))
     direct, nearer = read(tmp_path).sources
     for source in (direct, nearer.sources[0]):

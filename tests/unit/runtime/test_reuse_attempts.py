@@ -486,7 +486,8 @@ def test_an_attempt_that_is_killed_again_before_its_verdict_keeps_its_whole_line
     (reused,) = third.of(ev.AttemptReused)
     assert reused.chained
     assert reused.source_ledger_id == second.state.ledger_id
-    assert reused.lineage["source_ledger_id"] == first.state.ledger_id
+    told = reused.lineage[second.state.ledger_id]
+    assert told["source_ledger_id"] == first.state.ledger_id
     assert third.of(ev.ArtifactsCollected)[0].contents == {"out.txt": "left by a"}
 
 

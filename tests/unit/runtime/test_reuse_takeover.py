@@ -175,9 +175,10 @@ def test_a_chain_keeps_the_whole_lineage(tmp_path: Path) -> None:
     assert agent.asked == []
     by_task = {event.task: event for event in third.of(ev.TaskReused)}
     assert [by_task[name].chained for name in "abcd"] == [True, True, False, True]
-    lineage = by_task["a"].lineage
-    assert lineage["source_run_id"] == "first"
-    assert lineage["source_ledger_id"] == first.state.ledger_id
+    (lineage,) = by_task["a"].lineage.items()
+    assert lineage[0] == second.state.ledger_id
+    assert lineage[1]["source_run_id"] == "first"
+    assert lineage[1]["source_ledger_id"] == first.state.ledger_id
     assert by_task["a"].source_ledger_id == second.state.ledger_id
     assert [r.address for r in third.events if r.task == "a"][1:] == [
         r.address for r in first.events if r.task == "a"
@@ -186,15 +187,18 @@ def test_a_chain_keeps_the_whole_lineage(tmp_path: Path) -> None:
     check_ledger(third.outcome.path)
 
 
-def test_a_chain_of_three_nests_the_lineage(tmp_path: Path) -> None:
+def test_a_chain_of_three_tells_what_each_ledger_told(tmp_path: Path) -> None:
     source(tmp_path)
+    ids = {}
     for before, name in (("first", "second"), ("second", "third")):
         runtime, output = {"reuse_run_id": before}, {"run_id": name}
-        evaluate(tmp_path, Agent(), TASKS, runtime=runtime, output=output)
+        run = evaluate(tmp_path, Agent(), TASKS, runtime=runtime, output=output)
+        ids[name] = run.state.ledger_id
     ran = reusing(tmp_path, Agent(), runtime={"reuse_run_id": "third"})
     lineage = ran.of(ev.TaskReused, "a")[0].lineage
-    assert lineage["source_run_id"] == "second"
-    assert lineage["lineage"]["source_run_id"] == "first"
+    told = {name: lineage[ledger]["source_run_id"] for name, ledger in ids.items()}
+    assert told == {"second": "first", "third": "second"}
+    assert lineage[ids["third"]]["source_ledger_id"] == ids["second"]
     assert ran.outcome.path is not None
     check_ledger(ran.outcome.path)
 
