@@ -124,7 +124,9 @@ def _everything(
         walk = Walk(source, extent, pieces, claims, origins)
         yield from walk.findings()
         newer += walk.newer
-        yield from origins.finish()
+        if walk.whole:
+            # Else what a reuse names may be there and not readable, which is told already.
+            yield from origins.finish()
         yield from pieces.finish()
     finally:
         pieces.close()
@@ -150,6 +152,8 @@ def _state(walk: Walk, source: Source) -> Iterator[Finding]:
         yield remark("not_sealed", "the ledger is not sealed: events can still follow")
     else:
         yield remark("sealed", f"sealed at {walk.sealed_at + 1} events", walk.sealed_at)
+    if not walk.whole:
+        return
     doing = _DOING.get(walk.machine.stage)
     if not walk.tree.size:
         yield remark("empty", "the ledger holds no event yet")

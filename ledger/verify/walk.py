@@ -28,6 +28,9 @@ from ledger.verify.tables import Extent, rows
 _NOWHERE: Final = (-1, 0)
 
 
+_OF_EVENTS: Final = ("event_", "body_", "blob_", "copy_", "illegal")
+
+
 class _Rest:
     """What follows a damaged part within its segment: told as one finding, not as hundreds.
 
@@ -45,8 +48,8 @@ class _Rest:
         """Pass findings on until the segment is known to be damaged and one event to be altered."""
         for finding in findings:
             self._damaged = self._damaged or finding.code == "segment"
-            of_storage = finding.code == "segment" or finding.severity != "broken"
-            if not self._damaged or of_storage or finding.seq is None:
+            of_event = finding.severity == "broken" and finding.code.startswith(_OF_EVENTS)
+            if not self._damaged or not of_event or finding.seq is None:
                 yield finding
             elif self._first in (None, finding.seq):
                 self._first = finding.seq
@@ -57,7 +60,7 @@ class _Rest:
     def told(self) -> Iterator[Finding]:
         """The one finding about the rest, if there is anything to tell."""
         if self._further:
-            first, last = self._further[0], self._further[-1]
+            first, last = min(self._further), max(self._further)
             yield broken(
                 "segment_rest",
                 f"events {first} to {last}, stored behind it in segment {self.segment}, cannot be"
@@ -94,6 +97,7 @@ class Walk:
         self.intact = True
         """False once a header could not be read: then the tree knows too little."""
         self._replaying = True
+        self._damaged = False
         self.sealed_at: int | None = None
         self.newer: list[str] = []
         """What only a newer release can read."""
@@ -180,7 +184,13 @@ class Walk:
         """Tell of what is wrong with the stored bytes up to `end`, once."""
         while self._segment.faults and self._segment.faults[0][0] < end:
             fault = self._segment.faults.pop(0)[1]
+            self._damaged = True
             yield broken("segment", fault, seq)
+
+    @property
+    def whole(self) -> bool:
+        """True if every event could be read, so that what is missing was never there."""
+        return self._replaying and not self._damaged
 
     def _unreadable(self, seq: int, offset: int, what: str) -> Iterator[Finding]:
         self.intact = self._replaying = False
@@ -189,7 +199,7 @@ class Walk:
 
     def _unknown(self, seq: int, error: LedgerDamaged | VersionUnsupported) -> Iterator[Finding]:
         self._replaying = False
-        if isinstance(error, VersionUnsupported):
+        if isinstance(error, VersionUnsupported) and not self._damaged:
             self.newer.append(error.message)
         else:
             yield broken("event_header", _without_number(error.message, seq), seq)

@@ -886,3 +886,28 @@ def test_what_follows_a_damaged_part_is_told_once(tmp_path: Path) -> None:
     (rest,) = [f for f in found if f.code == "segment_rest"]
     assert rest.message.startswith(f"events {rest.seq} to 239")
     assert sum(f.seq is not None and f.seq > 4 for f in found) < 10
+
+
+def test_damage_is_not_told_as_an_unfinished_run_or_a_newer_release(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"), ev.TaskStarted(task="t"))
+        for number in range(1, 40):
+            ledger.append(*say.attempt("t", number, answer=f"answer {number}"))
+        ledger.append(ev.TaskFinished(task="t", reason="all_attempts", error=False), *say.ending())
+        ledger.seal()
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        (data,) = connection.execute("SELECT data FROM segment WHERE id = 2").fetchone()
+    connection.close()
+    for at in range(4, len(data) - 1, 5):
+        victim = tmp_path / f"{at}.sqlite"
+        shutil.copyfile(path, victim)
+        altered = data[:at] + bytes([data[at] ^ 0x24]) + data[at + 1 :]
+        forge(victim, f"UPDATE segment SET data = x'{altered.hex()}' WHERE id = 2")
+        found = list(verify(victim))
+        assert "segment" in codes(found)
+        assert not {"interrupted", "attempt_open", "version"} & codes(found)
+        (rest,) = [f for f in found if f.code == "segment_rest"] or [None]
+        if rest is not None:
+            first, last = rest.message.split(",")[0].removeprefix("events ").split(" to ")
+            assert int(first) <= int(last)
