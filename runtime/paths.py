@@ -71,7 +71,8 @@ def reserve(results_dir: Path, root: Path, run_id: str, wall_ns: int) -> Path:
             path.mkdir()
         except FileExistsError:
             raise LedgerExists(
-                f"the run {path.name} exists in {root}", hint="choose another --run-id"
+                f"the run {path.name} exists in {root}",
+                hint="choose another run id: --run-id, or output.run_id in the file",
             ) from None
     else:
         path = _first_free(root, wall_ns)

@@ -180,7 +180,11 @@ class Claims:
             if fault:
                 yield unproven("policy", f"the policy is not met: {fault}")
         if self._signed_agreed is None:
-            why = "no key was given" if not self._verifiers else "no given key signed a checkpoint"
+            why = "no given key signed a checkpoint"
+            if self._latest is None:
+                why = "it holds no signature"
+            elif not self._verifiers:
+                why = "no key was given"
             yield unproven("unsigned", f"who wrote this ledger is not proven: {why}")
         else:
             at, name = self._signed_agreed
