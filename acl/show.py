@@ -188,6 +188,8 @@ def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
         ],
     )
     for n, attempt in sorted(task.attempts.items()):
+        if attempt.origin:
+            line(f"attempt {n}: ran in {attempt.origin.run_id}, judged by the run that took it")
         for seq in attempt.retries:
             event = view.event(seq).event
             if event is not None:

@@ -38,9 +38,11 @@ def retry_file(
     recorded = blobs.event(seq)
     event = recorded.event
     assert isinstance(event, AttemptRetried)  # an erased one is not in `attempt.retries`
+    # An attempt that came alone may have been made anew in this run.
+    copied = attempt.copied if attempt.origin is None else recorded.copied
     more: dict[str, object] = {
         "event": {"seq": seq, "address": recorded.address.hex()},
-        "copied": attempt.copied,
+        "copied": copied,
         "error_info": error_fields(event.error),
     }
     document: dict[str, object] = {

@@ -29,40 +29,44 @@ def unjudged(
 ) -> "Unjudged":
     """The rule by which attempts of `source` are chosen for a run of `benchmark`."""
     collects = type(benchmark).collect_artifacts is not Benchmark.collect_artifacts
-    return Unjudged(source, view, execution, collects=collects)
+    return Unjudged(source, view, execution, collects)
 
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """Chooses attempts that can be evaluated as they are recorded; `collects`: files are kept."""
+    """Chooses attempts that can be evaluated as they are recorded; `collects`: files are kept.
+
+    `passed_over` tells of those that ran and lack a verdict, and cannot be: (task, attempt, why).
+    """
 
     source: RunState
     view: LedgerView
     execution: ExecutionSpec
     collects: bool
+    passed_over: list[tuple[str, int, str]] = field(default_factory=list)
 
     def of(self, task: TaskState) -> list[AttemptState]:
         """The attempts of a task that need only be evaluated, by number."""
-        # What an import holds of an attempt that did not end is an excerpt.
-        if self.source.imported is not None or task.stage == "done":
+        if task.stage == "done":
             return []
         most = self.execution.k
         if self.execution.strategy == "stop_on_correct":
             # Whether a later one is made is decided by those before it.
             most = 1
         numbers = sorted(number for number in task.attempts if number <= most)
-        return [one for one in map(task.attempts.__getitem__, numbers) if self._fits(one)]
+        left = [task.attempts[number] for number in numbers]
+        return [one for one in left if self._was_left(one) and self._can_be_judged(task, one)]
 
-    def _fits(self, attempt: AttemptState) -> bool:
-        if attempt.result is None or attempt.erased or not self._lacks_verdict(attempt):
+    def _was_left(self, attempt: AttemptState) -> bool:
+        """Whether it ran well and has no verdict that counts, by no fault of agent or verifier."""
+        if attempt.result is None or not self._lacks_verdict(attempt):
             return False
         result = self.view.event(attempt.result).event
-        if not isinstance(result, ev.ResultRecorded) or result.error is not None:
-            return False
-        return result.status == "completed" and not self._masked(result) and self._kept(attempt)
+        if not isinstance(result, ev.ResultRecorded):
+            return True
+        return result.error is None and result.status == "completed"
 
     def _lacks_verdict(self, attempt: AttemptState) -> bool:
-        """Whether it has none that counts, by no fault of agent or verifier."""
         ended = attempt.status not in (None, "cancelled")
         if attempt.evaluation is None:
             return not ended
@@ -72,16 +76,25 @@ class Unjudged:
             return not ended
         return error.fatal or error.code in HOUSE_FAULTS
 
-    def _kept(self, attempt: AttemptState) -> bool:
-        """Whether all files were kept that were to be, as they were: only then judging began."""
-        if attempt.artifacts is None:
-            return not self.collects or attempt.phase in _JUDGING
-        return not self._masked(self.view.event(attempt.artifacts).event)
+    def _can_be_judged(self, task: TaskState, attempt: AttemptState) -> bool:
+        why = self._why_not(attempt)
+        if why is not None:
+            self.passed_over.append((task.id, attempt.number, why))
+        return why is None
 
-    @staticmethod
-    def _masked(event: ev.AnyEvent | None) -> bool:
-        """Whether a secret was taken out, which the verifier would have seen."""
-        return event is None or bool(event.redactions)
+    def _why_not(self, attempt: AttemptState) -> str | None:
+        """Why what is recorded of it is less than its verifier was to see; None if it is all."""
+        if attempt.erased:
+            return "a part of it was erased"
+        if self.source.imported is not None:
+            return "an import holds no more than an excerpt of it"
+        if attempt.artifacts is None and self.collects and attempt.phase not in _JUDGING:
+            return "its files were not kept yet"
+        for seq in (attempt.result, attempt.artifacts):
+            event = None if seq is None else self.view.event(seq).event
+            if event is not None and event.redactions:
+                return "a secret was taken out of it"
+        return None
 
 
 # -- their events --------------------------------------------------------------------------------

@@ -37,13 +37,15 @@ class Takeover:
     """What is to be taken over: one stream of events per task, in order, and why not the rest.
 
     `changed` names tasks whose input is another one by now, `unknown` those of which nobody can
-    tell, `damaged` those that cannot be copied.
+    tell, `damaged` those that cannot be copied, `passed_over` attempts that cannot be evaluated
+    although they ran and have no verdict: (task, attempt, why).
     """
 
     streams: list[Stream] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    passed_over: list[tuple[str, int, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -120,6 +122,7 @@ class _Planning:
                 continue
             provenance.used()
             self.found.streams.append(stream)
+        self.found.passed_over = self.unjudged.passed_over
         return self.found
 
     def _before(self, task: Task) -> TaskState | None:
@@ -176,6 +179,8 @@ def _report(
     attempts = sum(map(len, found.attempts.values()))
     if attempts:
         _log.info("%d attempts ran in run %s: they are evaluated, not run again", attempts, run_id)
+    for name, number, why in plan.passed_over:
+        _log.warning("task %s, attempt %d cannot be evaluated: %s", name, number, why)
     fate = "reused all the same" if request.runtime.reuse_changed else "run again"
     for task in plan.changed:
         _log.warning("task %s changed since run %s: %s", task, run_id, fate)

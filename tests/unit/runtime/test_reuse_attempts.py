@@ -1,6 +1,7 @@
 """Attempts that ran and have no verdict: evaluated, not run again."""
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from exporters.details import build_detail_record
+from exporters.retry_record import retry_files
 from exporters.summary import summary
 from ledger import events as ev
 from ledger.copying import copy_ledger
+from ledger.fold import fold
 from ledger.view import LedgerView
 from runtime.contracts import Analysis, AttemptContext, BaseAnalyzer, StageError, Task
 from runtime.interrupt import StopSignal
@@ -19,6 +22,7 @@ from runtime.llm import CallStart
 from runtime.results import Evaluation, RunResult
 from tests.fake_plugins import JUDGE, Listed, Ran, evaluate, task
 from tests.ledger_checks import check_ledger
+from tests.reuse_runs import exported
 
 TASKS = [task("a"), task("b")]
 Verdict = Callable[[Task, RunResult, AttemptContext], Any]
@@ -290,8 +294,22 @@ def test_an_answer_with_a_replaced_secret_is_not_judged(tmp_path: Path) -> None:
         tmp_path, agent=Agent(lambda t, _: "password=hunter2" if t.task_id == "a" else "right")
     )
     agent = Agent()
-    run(tmp_path, agent=agent)
+    ran = run(tmp_path, agent=agent)
     assert agent.asked == [("a", 1)]
+    assert "task a, attempt 1 cannot be evaluated: a secret was taken out of it" in log_of(ran)
+
+
+def log_of(ran: Ran) -> str:
+    return Path(ran.outcome.paths["log_file"]).read_text(encoding="utf-8")
+
+
+def test_of_an_import_no_attempt_is_judged(tmp_path: Path) -> None:
+    first = unjudged(tmp_path / "there")
+    exported(first, tmp_path / "listed" / "none" / "first")
+    agent = Agent()
+    ran = run(tmp_path, agent=agent)
+    assert len(agent.asked) == 2
+    assert "attempt 1 cannot be evaluated: an import holds no more than an excerpt" in log_of(ran)
 
 
 def test_discarded_tries_come_along(tmp_path: Path) -> None:
@@ -422,9 +440,13 @@ def test_where_the_environment_is_needed_the_attempt_is_made_anew(
     assert retried.discarded_result["final_answer"] == "right"
     assert ran.state.tasks["a"].correct is True
     assert ran.state.tasks["a"].attempts[1].retries
-    assert "cannot be judged by what was recorded" in Path(ran.outcome.paths["log_file"]).read_text(
-        encoding="utf-8"
-    )
+    assert "cannot be judged by what was recorded" in log_of(ran)
+    assert ran.outcome.path is not None
+    with LedgerView.open(ran.outcome.path) as view:
+        state = fold(view.events())
+        (file,) = retry_files(state.tasks["a"], "a", state, view)
+    text = file.data if isinstance(file.data, bytes) else b"".join(file.data)
+    assert json.loads(text)["acl"]["copied"] is False
 
 
 def test_an_attempt_that_was_killed_before_its_files_were_kept_runs_again(tmp_path: Path) -> None:
@@ -440,6 +462,7 @@ def test_an_attempt_that_was_killed_before_its_files_were_kept_runs_again(tmp_pa
     ran = run(tmp_path, by_file, agent, source="first-killed", kind=Keeping, keeps=("out.txt",))
     assert len(agent.asked) == 2
     assert ran.of(ev.AttemptReused) == []
+    assert "task a, attempt 1 cannot be evaluated: its files were not kept yet" in log_of(ran)
 
 
 def test_where_no_files_are_kept_a_result_alone_is_enough(tmp_path: Path) -> None:
