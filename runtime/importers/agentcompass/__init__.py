@@ -5,11 +5,10 @@ from typing import Final
 
 from runtime.importers.agentcompass.run import FORMAT, plan_of, read_run
 from runtime.importers.plan import ImportPlan
+from runtime.importers.run_info import writer_of
 from runtime.importers.source import Source
 
 _TASK_FILE: Final = re.compile(r"details/(?:normal|error|fatal|running)/.+--[0-9a-f]{64}/.+")
-# v1 is the layout `details`, which is ours.
-_SCHEMA: Final = re.compile(rb'"agentcompass\.run_info\.v(?:[2-9]|[1-9][0-9]+)"')
 
 __all__ = ["AgentCompass"]
 
@@ -20,11 +19,17 @@ class AgentCompass:
     name = FORMAT
 
     def recognises(self, source: Source) -> bool:
-        """True if run_info.json says so, or a task directory is named as in no other layout."""
+        """True if run_info.json says so, or a task directory is named as in no other layout.
+
+        An export of ours is never of this format, whatever program made the run that it tells.
+        """
+        writer = writer_of(source)
+        if writer.is_export:
+            return False
         if any(_TASK_FILE.fullmatch(file.path) for file in source.files):
             return True
-        info = next((file for file in source.files if file.path == "run_info.json"), None)
-        return info is not None and _SCHEMA.search(source.read(info)) is not None
+        # v1 is the layout `details`, which is ours.
+        return writer.version is not None and writer.version > 1
 
     def plan(self, source: Source) -> ImportPlan:
         """Read the whole run once; VersionUnsupported if a newer release wrote it."""

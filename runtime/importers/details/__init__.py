@@ -5,10 +5,10 @@ from typing import Final
 
 from runtime.importers.details.run import FORMAT, plan_of, read_run
 from runtime.importers.plan import ImportPlan
+from runtime.importers.run_info import writer_of
 from runtime.importers.source import Source
 
 _RECORD: Final = re.compile(r"details/[^/]+\.json")
-_SCHEMA: Final = re.compile(rb'"agentcompass\.run_info\.v([0-9]+)"')
 
 __all__ = ["Details"]
 
@@ -19,11 +19,12 @@ class Details:
     name = FORMAT
 
     def recognises(self, source: Source) -> bool:
-        """True if run_info.json has our schema, or has none and there are records."""
-        info = next((file for file in source.files if file.path == "run_info.json"), None)
-        schema = _SCHEMA.search(source.read(info)) if info is not None else None
-        if schema is not None:
-            return int(schema[1]) == 1
+        """True for an export of ours, or if run_info.json has our schema or none but records."""
+        writer = writer_of(source)
+        if writer.is_export:
+            return True
+        if writer.version is not None:
+            return writer.version == 1
         return any(_RECORD.fullmatch(file.path) for file in source.files)
 
     def plan(self, source: Source) -> ImportPlan:
