@@ -45,6 +45,7 @@ def run(
     """Run a request, or a suite of several; ledgers and files are put below the results directory.
 
     Flags override the file, in a suite for every request; --concurrency is for all together.
+    Nothing is begun where --live-export names a directory that holds anything.
     """
     from acl.request import read_requested, read_thresholds
     from runtime.suite import Suite
@@ -57,6 +58,10 @@ def run(
 
         places = _projectors(results_dir, no_export=no_export, second=live_export, many=True)
         return run_suite(requested, results_dir, places, thresholds, json=json)
+    if live_export is not None:
+        from exporters.live import refuse_occupied
+
+        refuse_occupied(live_export)
     places = _projectors(results_dir, no_export=no_export, second=live_export, many=False)
     outcome = _call(requested, results_dir, places)
     metrics = outcome.result.metrics if outcome.result else None

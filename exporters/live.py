@@ -29,6 +29,16 @@ _GROWTH: Final = 1.25
 _OVER: Final = frozenset({"done", "error", "cancelled"})
 
 
+def refuse_occupied(target: Path) -> None:
+    """Raise ExportRefused for a directory that holds anything: no run that is yet to begin may."""
+    nobody = Identity(run_id="", ledger_id="", size=0, root="")
+    try:
+        with Folder.open(target.resolve()) as folder:
+            examine(folder, nobody, LAYOUT, None)
+    except FileNotFoundError:
+        return
+
+
 class LiveExport:
     """Keeps the `details` layout of one run up to date; call it with the state whenever it moved.
 
@@ -56,7 +66,7 @@ class LiveExport:
             return
         identity = Identity.of(state)
         if state.finished is not None:
-            if not self._is_told_later(state.size):
+            if not self._is_told_later(identity):
                 files = export_details(state, blobs)
                 write_tree(files, self._target, identity=identity, layout=LAYOUT, home=self._home)
             self._size = state.size
@@ -69,7 +79,7 @@ class LiveExport:
             if not self._written:
                 occupant = examine(folder, identity, LAYOUT, self._home)
                 occupant.obsolete(frozenset())
-            if self._exported_by_others(folder) >= state.size:
+            if self._exported_by_others(folder, identity) >= state.size:
                 self._size = state.size
                 return
             for file in self._changes(state, blobs, folder):
@@ -84,15 +94,15 @@ class LiveExport:
         except OSError as error:
             raise ExportRefused(f"{self._target} cannot be made: {error.strerror}") from error
 
-    def _is_told_later(self, size: int) -> bool:
+    def _is_told_later(self, identity: Identity) -> bool:
         try:
             with Folder.open(self._target.resolve()) as folder:
-                return self._exported_by_others(folder) > size
+                return self._exported_by_others(folder, identity) > identity.size
         except FileNotFoundError:
             return False
 
-    def _exported_by_others(self, folder: Folder) -> int:
-        """The size of the last whole export that stands there; 0 where there is none."""
+    def _exported_by_others(self, folder: Folder, identity: Identity) -> int:
+        """The size of the last whole export of this run that stands there; 0 where none does."""
         try:
             there = (folder.path / MANIFEST).lstat()
         except OSError:
@@ -100,7 +110,10 @@ class LiveExport:
         if self._manifest != (there.st_ino, there.st_mtime_ns):
             self._manifest = there.st_ino, there.st_mtime_ns
             manifest = read_manifest(folder)
-            self._exported = 0 if manifest is None else manifest.acl.size
+            # A longer run's export is no later state of this one: it is refused, not kept.
+            told = None if manifest is None else manifest.acl
+            is_ours = told is not None and told.ledger_id == identity.ledger_id
+            self._exported = told.size if told is not None and is_ours else 0
         return self._exported
 
     def _changes(self, state: RunState, blobs: Blobs, folder: Folder) -> Iterator[OutFile]:

@@ -55,7 +55,9 @@ class Publisher:
         if error is None:
             return None
         status = error.exit_status if isinstance(error, AclError) else 1
-        return explain(error, "export"), status
+        info = explain(error, "export")
+        message = f"not all files of the run were written: {info.message}"
+        return info.model_copy(update={"message": message}), status
 
     def start(self) -> None:
         """Begin to follow."""

@@ -43,6 +43,17 @@ def test_a_live_export_adds_a_second_place(acl: Acl, tmp_path: Path) -> None:
     assert acl("verify", path, "--tree", tmp_path / "live").status == 0
 
 
+def test_a_second_place_that_holds_anything_is_refused_before_the_run(
+    acl: Acl, tmp_path: Path
+) -> None:
+    assert acl(*ARITH, "--live-export", tmp_path / "live").status == 0
+    before = sorted(tmp_path.rglob("*"))
+    said = acl(*ARITH, "--live-export", tmp_path / "live")
+    assert said.status == 5
+    assert "another run's files" in said.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_fail_under_serves_ci(acl: Acl) -> None:
     assert acl(*ARITH, "--fail-under", "correct.accuracy=0.01").status == 0
     low = acl(*ARITH, "--fail-under", "correct.accuracy=1.01", "--json")

@@ -129,6 +129,18 @@ def test_the_second_place_has_each_run_where_it_is_below_the_results(
         assert acl("verify", run["path"], "--tree", place).status == 0
 
 
+def test_a_second_place_with_a_longer_run_of_others_exits_5(acl: Acl, tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", arith("one", output={"run_id": "r"}))
+    place = "live/acl-arith/none/r"
+    more = ("--benchmark", "acl-arith", "--harness", "calculator", "--limit", 9, "--k", 3)
+    assert acl("run", *more, "--live-export", place).status == 0
+    said = acl("run", "-f", file, "--live-export", "live", "--json")
+    (run,) = said.document()["requests"]
+    assert said.status == 5
+    assert (run["status"], run["error"]["code"]) == ("completed", "export_refused")
+    assert "not all files of the run were written" in run["error"]["message"]
+
+
 def test_no_export_leaves_the_ledgers_alone(acl: Acl, file: Path, tmp_path: Path) -> None:
     assert acl("run", "-f", file, "--no-export").status == 0
     assert list(tmp_path.rglob("details")) == []

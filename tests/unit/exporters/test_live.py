@@ -356,3 +356,44 @@ def test_the_end_of_a_run_is_not_told_over_a_later_export(run: Run) -> None:
         manifest = whole(run)
         run.export(ended, view)
     assert run.read("MANIFEST.json") == manifest
+
+
+def test_a_longer_export_of_another_run_is_refused_at_every_look(tmp_path: Path) -> None:
+    with create(tmp_path / "long", "long") as ledger:
+        ledger.append(*opening("r", ref("a"), ref("b")))
+        ledger.append(*task("a", attempt("a")), *task("b", attempt("b")))
+        ending(ledger, total=2)
+    with LedgerView.open(tmp_path / "long") as view:
+        state = fold(view.events())
+        files = export_details(state, view)
+        write_tree(files, tmp_path / "there", identity=Identity.of(state), layout=LAYOUT)
+    before = (tmp_path / "there" / "MANIFEST.json").read_bytes()
+    made = Run(tmp_path / "short", tmp_path / "there")
+    with made.ledger, pytest.raises(ExportRefused, match="another run's files"):
+        made.say(*opening("r", ref("a")))
+    with create(tmp_path / "ended", "ended") as ledger:
+        ledger.append(*opening("r", ref("a")), *task("a", attempt("a")))
+        ending(ledger, total=1)
+    with LedgerView.open(tmp_path / "ended") as view:
+        state = fold(view.events())
+        with pytest.raises(ExportRefused, match="another run's files"):
+            LiveExport(tmp_path / "there")(state, view)
+    assert (tmp_path / "there" / "MANIFEST.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [None, "empty", "file", "foreign"])
+def test_only_a_place_that_holds_nothing_is_left_to_a_new_run(
+    tmp_path: Path, content: str | None
+) -> None:
+    place = tmp_path / "place"
+    if content is not None:
+        place.mkdir()
+    if content == "file":
+        (place / "x.txt").touch()
+    if content == "foreign":
+        (place / "run_info.json").write_text("{}")
+    if content in (None, "empty"):
+        live.refuse_occupied(place)
+        return
+    with pytest.raises(ExportRefused):
+        live.refuse_occupied(place)

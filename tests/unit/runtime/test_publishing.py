@@ -60,6 +60,7 @@ def test_one_that_fails_does_not_keep_the_others_from_seeing(
     assert good.sizes == [3, 3]
     assert found.failure is not None
     assert (found.failure[0].code, found.failure[1]) == ("export_refused", 5)
+    assert found.failure[0].message.startswith("not all files of the run were written: occupied")
     assert caplog.text.count("cannot be written") == 1
 
 
