@@ -19,7 +19,8 @@ from ledger.state import RunState
 from runtime.models import RunRequest
 from runtime.paths import directory_name, run_directory, run_root
 from runtime.redact import Redactor
-from runtime.reuse_settings import differing_settings, of_configuration, spoken
+from runtime.reuse_makers import Makers, find_makers
+from runtime.reuse_settings import differing_makers, of_configuration, settings_of, spoken
 from runtime.reuse_source import RUN_INFO, ReuseSource, open_source
 
 __all__ = ["RUN_INFO", "FrozenReuse", "ReuseSource", "freeze_reuse_source"]
@@ -115,18 +116,28 @@ def freeze_reuse_source(
         return frozen
     frozen.source = source
     try:
-        source.differences = differing_settings(
-            source.state, request, benchmark_version, frozen.redactor
-        )
-        _tell(frozen, source, request)
+        _compare(frozen, source, request, benchmark_version)
     except BaseException:
         source.close()
         raise
     return frozen
 
 
-def _tell(frozen: FrozenReuse, source: ReuseSource, request: RunRequest) -> None:
-    """Say what a reader of the numbers should know of the source; refuse where that is asked."""
+def _compare(
+    frozen: FrozenReuse, source: ReuseSource, request: RunRequest, version: str | None
+) -> None:
+    """Find what was run otherwise, and say it; refuse where that is asked."""
+    settings = settings_of(source.state, request, version, frozen.redactor)
+    makers = find_makers(source.state, source.view)
+    source.differences = differing_makers(settings, makers)
+    source.reconfigured = bool(of_configuration(settings.differences()))
+    _tell(frozen, source)
+    if request.runtime.reuse_require_equal:
+        _require_equal(source, makers)
+
+
+def _tell(frozen: FrozenReuse, source: ReuseSource) -> None:
+    """Say what a reader of the numbers should know of the source."""
     if source.running:
         frozen.remark(
             f"run {source.run_id!r} is being written by {source.running}: the"
@@ -136,12 +147,24 @@ def _tell(frozen: FrozenReuse, source: ReuseSource, request: RunRequest) -> None
         frozen.remark(f"run {source.run_id!r} is reused from exported files in {source.path}")
     for line in spoken(source.differences):
         frozen.remark(f"run {source.run_id!r} was run otherwise: {line}")
+
+
+def _require_equal(source: ReuseSource, makers: Makers) -> None:
+    """Raise UsageError where a task of the source ran with other settings, or who knows which."""
+    hint = "reuse another run, or leave out --reuse-require-equal"
     unequal = of_configuration(source.differences)
-    if unequal and request.runtime.reuse_require_equal:
-        names = ", ".join(one.path for one in unequal)
+    if unequal:
+        names = ", ".join(
+            one.path if one.run_id is None else f"{one.path} (tasks of run {one.run_id!r})"
+            for one in unequal
+        )
+        raise UsageError(f"run {source.run_id!r} was run with other settings: {names}", hint=hint)
+    if makers.unknown:
+        names = ", ".join(map(repr, makers.unknown))
         raise UsageError(
-            f"run {source.run_id!r} was run with other settings: {names}",
-            hint="reuse another run, or leave out --reuse-require-equal",
+            f"run {source.run_id!r} has tasks from {names}, and nobody can tell with which"
+            " settings these ran",
+            hint=hint,
         )
 
 

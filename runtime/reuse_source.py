@@ -5,7 +5,7 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +15,15 @@ from pydantic import ValidationError
 
 from ledger import lock
 from ledger.copying import copy_ledger
-from ledger.errors import LedgerLocked, NotALedger
+from ledger.errors import LedgerLocked, NotALedger, UsageError
 from ledger.events import Claim, Differing
 from ledger.fold import fold
 from ledger.opening import ledger_file
 from ledger.state import RunState
 from ledger.store import Ledger
 from ledger.view import LedgerView
-from runtime.importers import import_for_reuse, needs_import
+from runtime.importers import Remark, import_for_reuse, needs_import
+from runtime.importers.run_info import MANIFEST
 from runtime.recorder import Recorder
 from runtime.redact import Redactor
 
@@ -39,7 +40,8 @@ class ReuseSource:
     """The run that is reused: its state, and a way to its events.
 
     `running` names who was writing to it, `exported_from` the ledger that it says to be projected
-    from, if it was read from exported files. `differences` are what it was asked for otherwise.
+    from, if it was read from exported files. `differences` are what its tasks were run with
+    otherwise, `reconfigured` whether it was itself asked for another configuration.
     """
 
     mode: Mode
@@ -51,6 +53,7 @@ class ReuseSource:
     running: str | None = None
     exported_from: Claim | None = None
     differences: tuple[Differing, ...] = ()
+    reconfigured: bool = False
     _opened: ExitStack = field(default_factory=ExitStack)
 
     def close(self) -> None:
@@ -62,14 +65,15 @@ def open_source(path: Path, results_dir: Path, mode: Mode, redactor: Redactor) -
     """Open the run in the directory `path`: its ledger, else the files that were exported from it.
 
     A run that is being written is read from a snapshot, a run without a ledger is imported into a
-    temporary folder first. Raises NotALedger where there is neither, and what opening a ledger
-    and importing raise.
+    temporary folder first. Raises NotALedger where there is neither, UsageError for an export of
+    ours that was changed since, and what opening a ledger and importing raise.
     """
     with ExitStack() as opened:
         exported_from = running = None
         if needs_import(path):
-            view = _imported(path, opened, redactor)
             exported_from = _exported_from(path)
+            is_export = exported_from is not None or (path / MANIFEST).exists()
+            view = _imported(path, opened, redactor, is_export=is_export)
         elif ledger_file(path).exists():
             view, running = _reader(path, opened)
         else:
@@ -124,15 +128,27 @@ def _folder(opened: ExitStack) -> Path:
 # -- exported files ----------------------------------------------------------------------------
 
 
-def _imported(path: Path, opened: ExitStack, redactor: Redactor) -> LedgerView:
+def _imported(path: Path, opened: ExitStack, redactor: Redactor, *, is_export: bool) -> LedgerView:
     """A reader of the ledger that an import of these files gives."""
     report = import_for_reuse(path, results_dir=_folder(opened), create=_creating(redactor))
+    if is_export and report.damaged:
+        # The new ledger would claim that this came from a ledger which never said so.
+        raise _changed(path, [remark for remark in report.unplaced if remark.damage])
     lost = [remark for remark in report.unplaced if remark.damage or not remark.placed]
     for remark in lost[:_SHOWN]:
         _log.warning("%s: %s: %s", path.name, remark.source, remark.reason)
     if len(lost) > _SHOWN:
         _log.warning("%s: and %d more", path.name, len(lost) - _SHOWN)
     return _entered(opened, LedgerView.open(report.path))
+
+
+def _changed(path: Path, remarks: Sequence[Remark]) -> UsageError:
+    told = "; ".join(f"{remark.source}: {remark.reason}" for remark in remarks[:_SHOWN])
+    more = f"; and {len(remarks) - _SHOWN} more" if len(remarks) > _SHOWN else ""
+    return UsageError(
+        f"the exported files in {path.name} are not as they were exported: {told}{more}",
+        hint="export the run again, or see what `acl import` makes of them",
+    )
 
 
 def _creating(redactor: Redactor) -> Callable[[Path], Recorder]:

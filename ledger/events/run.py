@@ -78,11 +78,15 @@ class RunImported(Event):
 
 
 class Differing(Part):
-    """Something that the source of a reuse was run with otherwise; absent stands for nothing."""
+    """Something that the source of a reuse was run with otherwise; absent stands for nothing.
+
+    `run_id` is given where the source had the tasks from that run, which ran them so.
+    """
 
     path: Text
     before: Any = None
     now: Any = None
+    run_id: Text | None = None
 
 
 class ReuseFrozen(Event):

@@ -1,0 +1,63 @@
+"""With which settings reused tasks ran: told along a chain, and refused where they must be equal."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import LedgerView, fold
+from tests.cli.conftest import Acl
+
+ROOT = Path("results/acl-arith/none")
+ARITH = ("run", "--benchmark", "acl-arith", "--limit", "4", "--json")
+SEARCHED = (*ARITH, "--harness", "calculator")
+NOTHING = (*ARITH, "--harness", "noop")
+EQUAL = "--reuse-require-equal"
+
+
+@pytest.fixture
+def chain(acl: Acl, tmp_path: Path) -> Path:
+    """Run `first` with the calculator, and `third`, asked for another harness, all from it."""
+    assert acl(*SEARCHED, "--run-id", "first").status == 0
+    assert acl(*NOTHING, "--reuse-run-id", "first", "--run-id", "third").status == 0
+    return tmp_path / ROOT
+
+
+def frozen(run: Path) -> Any:
+    with LedgerView.open(run) as view:
+        event = fold(view.events()).frozen
+    assert event is not None
+    return [(one.path, one.before, one.now, one.run_id) for one in event.differences or ()]
+
+
+def test_what_a_source_reused_is_compared_with_the_settings_of_its_maker(
+    acl: Acl, chain: Path
+) -> None:
+    refused = acl(*NOTHING, "--reuse-run-id", "third", EQUAL)
+    assert refused.status == 2
+    assert "other settings: harness.id (tasks of run 'first')" in refused.err
+    assert sorted(path.name for path in chain.iterdir()) == ["first", "third"]
+
+
+def test_a_request_equal_to_that_of_the_maker_is_accepted(acl: Acl, chain: Path) -> None:
+    said = acl(*SEARCHED, "--reuse-run-id", "third", EQUAL, "--run-id", "same")
+    assert said.status == 0
+    assert said.document()["counts"]["reused"] == 4
+    assert frozen(chain / "same") == []
+
+
+def test_the_differences_are_carried_along_the_chain(acl: Acl, chain: Path) -> None:
+    said = acl(*NOTHING, "--reuse-run-id", "third", "--run-id", "fourth")
+    assert 'harness.id was "calculator", is "noop" (tasks of run \'first\')' in said.err
+    assert frozen(chain / "fourth") == [("harness.id", "calculator", "noop", "first")]
+    acl(*NOTHING, "--reuse-run-id", "fourth", "--run-id", "fifth")
+    assert frozen(chain / "fifth") == [("harness.id", "calculator", "noop", "first")]
+    assert acl(*NOTHING, "--reuse-run-id", "fifth", EQUAL).status == 2
+    assert acl(*SEARCHED, "--reuse-run-id", "fifth", EQUAL).status == 0
+
+
+def test_a_source_with_tasks_of_two_configurations_equals_neither(acl: Acl, chain: Path) -> None:
+    six = ("--limit", "6", "--run-id", "mixed")
+    assert acl(*NOTHING, "--reuse-run-id", "first", *six).status == 0
+    assert acl(*NOTHING, "--reuse-run-id", "mixed", EQUAL).status == 2
+    assert acl(*SEARCHED, "--reuse-run-id", "mixed", EQUAL).status == 2
