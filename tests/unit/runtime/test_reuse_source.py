@@ -10,10 +10,11 @@ import pytest
 
 from exporters.details import LAYOUT, export_details
 from exporters.identity import Identity
+from exporters.live import LiveExport
 from exporters.write import write_tree
 from ledger import LedgerView, fold
 from ledger import events as ev
-from ledger.errors import LedgerDamaged, NotALedger, VersionUnsupported
+from ledger.errors import LedgerDamaged, NotALedger, UsageError, VersionUnsupported
 from ledger.store import Ledger
 from runtime.redact import Redactor
 from runtime.reuse_source import ReuseSource, open_source
@@ -57,6 +58,24 @@ def exported(run: Path, source: Path) -> Path:
         state = fold(view.events())
         files = export_details(state, view)
         write_tree(files, run, identity=Identity.of(state), layout=LAYOUT)
+    return run
+
+
+def foreign(run: Path) -> Path:
+    """A directory of another program: `run_info.json` and records, nothing of ours."""
+    (run / "details").mkdir(parents=True)
+    info = {
+        "schema_version": "agentcompass.run_info.v1",
+        "run_id": "old",
+        "status": "completed",
+        "started_at": "2025-01-01T00:00:00Z",
+        "finished_at": "2025-01-01T01:00:00Z",
+        "request": {"benchmark": {"id": "bench"}, "model": {"id": "model-1"}},
+    }
+    (run / "run_info.json").write_text(json.dumps(info))
+    attempt = {"status": "completed", "correct": True, "score": 1.0, "final_answer": "42"}
+    record = {"task_id": "t", "category": None, "k": 1, "attempts": {"1": attempt}}
+    (run / "details" / "t.json").write_text(json.dumps(record))
     return run
 
 
@@ -166,22 +185,7 @@ def test_exported_files_are_a_source_that_tells_its_ledger(tmp_path: Path) -> No
 
 
 def test_a_directory_of_another_program_tells_no_ledger(tmp_path: Path) -> None:
-    """R1's own layout: `run_info.json` and records, nothing of ours."""
-    run = tmp_path / "old"
-    (run / "details").mkdir(parents=True)
-    info = {
-        "schema_version": "agentcompass.run_info.v1",
-        "run_id": "old",
-        "status": "completed",
-        "started_at": "2025-01-01T00:00:00Z",
-        "finished_at": "2025-01-01T01:00:00Z",
-        "request": {"benchmark": {"id": "bench"}, "model": {"id": "model-1"}},
-    }
-    (run / "run_info.json").write_text(json.dumps(info))
-    attempt = {"status": "completed", "correct": True, "score": 1.0, "final_answer": "42"}
-    record = {"task_id": "t", "category": None, "k": 1, "attempts": {"1": attempt}}
-    (run / "details" / "t.json").write_text(json.dumps(record))
-    source = opened(tmp_path, run)
+    source = opened(tmp_path, foreign(tmp_path / "old"))
     source.close()
     assert source.exported_from is None
     assert source.state.imported is not None
@@ -192,10 +196,37 @@ def test_a_directory_of_another_program_tells_no_ledger(tmp_path: Path) -> None:
 def test_what_an_import_cannot_place_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = exported(tmp_path / "files", sealed(tmp_path / "elsewhere"))
+    run = foreign(tmp_path / "files")
     (run / "details" / "u.json").write_bytes(b"{")
     opened(tmp_path, run).close()
     assert "files: details/u.json" in caplog.text
+
+
+def test_exported_files_that_were_changed_are_no_source(tmp_path: Path) -> None:
+    run = exported(tmp_path / "files", sealed(tmp_path / "elsewhere"))
+    record = run / "details" / "t.json"
+    changed = record.read_text().replace('"correct": true', '"correct": false')
+    assert changed != record.read_text()
+    record.write_text(changed)
+    with pytest.raises(UsageError, match=r"not as they were exported: .*details/t\.json") as caught:
+        opened(tmp_path, run)
+    assert caught.value.exit_status == 2
+
+
+def test_exported_files_whose_own_words_are_gone_are_no_source(tmp_path: Path) -> None:
+    run = exported(tmp_path / "files", sealed(tmp_path / "elsewhere"))
+    (run / "run_info.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"run_info\.json"):
+        opened(tmp_path, run)
+
+
+def test_an_unfinished_live_export_is_a_source(tmp_path: Path) -> None:
+    with begun(tmp_path / "living"), LedgerView.open(tmp_path / "living") as view:
+        LiveExport(tmp_path / "files")(fold(view.events()), view)
+    source = opened(tmp_path, tmp_path / "files")
+    source.close()
+    assert source.exported_from is not None
+    assert source.state.tasks["t"].stage == "done"
 
 
 # -- no source ----------------------------------------------------------------------------------
