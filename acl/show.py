@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acl.differences import differences, spoken_differences
 from acl.metric_rows import HEADERS, metric_rows
 from acl.output import DASH, Json, Run, document, line, number, table
 
@@ -17,7 +18,8 @@ def show(
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task id.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the tasks and verdicts.")] = False,
     artifact: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Print an artifact of the task.")
+        str | None,
+        typer.Option(metavar="[ATTEMPT/]PATH", help="Print an artifact of the task."),
     ] = None,
     lineage: Annotated[
         bool, typer.Option("--lineage", help="The runs that its reused tasks come from.")
@@ -39,7 +41,7 @@ def show(
         if tasks:
             _show_tasks(state, json=json)
         elif artifact is not None:
-            _show_artifact(view, state, task, artifact)
+            _show_artifact(view, state, task, artifact, json=json)
         elif task is None:
             _show_run(state, "running" if live else state.status, json=json)
         else:
@@ -61,6 +63,8 @@ def _show_run(state: Any, status: str, *, json: bool) -> None:
         "finished_at": state.ended_at,
         "imported": state.imported.format if state.imported else None,
         "reused_from": state.frozen.run_id if state.frozen else None,
+        "reuse_differences": differences(state),
+        "reused_changed": [t.id for t in state.tasks.values() if t.source_checksum is not None],
         "counts": asdict(state.counts()),
         "metrics": metrics.metrics if metrics else None,
         "spend": asdict(counted),
@@ -82,6 +86,10 @@ def _show_run(state: Any, status: str, *, json: bool) -> None:
     line(f"{'time:':<13}{summary['started_at']} to {summary['finished_at'] or DASH}")
     if summary["reused_from"]:
         line(f"{'reused from:':<13}{summary['reused_from']}")
+    for text in spoken_differences(state):
+        line(f"{'':<13}{text}")
+    if summary["reused_changed"]:
+        line(f"{'':<13}input changed since: {', '.join(summary['reused_changed'])}")
     counts = ", ".join(f"{name} {value}" for name, value in summary["counts"].items() if value)
     line(f"{'tasks:':<13}{counts or 'none'}")
     if counted.calls or discarded.calls:
@@ -111,7 +119,8 @@ def _show_tasks(state: Any, *, json: bool) -> None:
             "score": task.score,
             "attempts": len(task.attempts),
             "retries": task.retry_count,
-            "reused_from": task.origin.run_id if task.origin else None,
+            "reused_from": _source_of(task),
+            "reused_attempts": len(task.reused_attempts),
         }
         for task in state.tasks.values()
     ]
@@ -124,25 +133,48 @@ def _show_tasks(state: Any, *, json: bool) -> None:
         table([name.upper() for name in rows[0]], [list(row.values()) for row in rows])
 
 
-def _show_artifact(view: Any, state: Any, task_id: str | None, path: str) -> None:
+def _source_of(task: Any) -> str | None:
+    """The run that a task comes from, or those that its attempts come from that came alone."""
+    if task.reused:
+        return str((task.origin or task.claim).run_id)
+    return ", ".join(sorted({one.source_run for one in task.reused_attempts})) or None
+
+
+def _show_artifact(view: Any, state: Any, task_id: str | None, name: str, *, json: bool) -> None:
+    """Print one artifact: of the attempt that its name begins with, else of the last with it."""
     from acl.output import raw
-    from ledger.canonical import Binary
     from ledger.errors import RunNotFound, UsageError
 
     if task_id is None:
         raise UsageError("an artifact belongs to a task", hint="acl show RUN TASK --artifact PATH")
-    known: list[str] = []
-    for _, attempt in sorted(_task(state, task_id).attempts.items(), reverse=True):
+    held = _artifacts(view, _task(state, task_id))
+    # First by its whole name: an artifact may itself be called `2/x`.
+    found = next(((n, path) for n, path in held if name == f"{n}/{path}"), None)
+    found = found or next(((n, path) for n, path in reversed(held) if name == path), None)
+    if found is None:
+        known = ", ".join(f"{n}/{path}" for n, path in held) or "none"
+        raise RunNotFound(f"no artifact {name!r} of task {task_id!r}", hint=f"known: {known}")
+    attempt, path = found
+    content = held[found]
+    is_text = isinstance(content, str)
+    if json:
+        from base64 import b64encode
+
+        told = {"text": content} if is_text else {"base64": b64encode(content.data).decode()}
+        document({"path": path, "attempt": attempt, **told})
+    else:
+        raw(content.encode("utf-8", "surrogatepass") if is_text else content.data)
+
+
+def _artifacts(view: Any, task: Any) -> dict[tuple[int, str], Any]:
+    """The kept artifacts of a task by attempt and path: texts, and `Binary` for all else."""
+    held: dict[tuple[int, str], Any] = {}
+    for number_, attempt in sorted(task.attempts.items()):
         event = view.event(attempt.artifacts).event if attempt.artifacts is not None else None
         contents = view.resolve(event.contents) if event is not None else None
-        if contents and path in contents:
-            content = contents[path]
-            raw(content.data if isinstance(content, Binary) else content.encode())
-            return
-        known += list(contents or ())
-    raise RunNotFound(
-        f"no artifact {path!r} of task {task_id!r}", hint=f"known: {', '.join(known) or 'none'}"
-    )
+        for path, content in sorted((contents or {}).items()):
+            held[number_, path] = content
+    return held
 
 
 def _task(state: Any, task_id: str) -> Any:
@@ -171,9 +203,11 @@ def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
     line(f"{'correct:':<13}{task.correct}, score {number(task.score)}, solved at {task.solved_at}")
     if task.origin:
         line(f"{'reused from:':<13}{task.origin.run_id}, ledger {task.origin.ledger_id}")
+    if task.source_checksum is not None:
+        line(f"{'input:':<13}{task.checksum} now, it was {task.source_checksum} where it ran")
     line()
     table(
-        ("ATTEMPT", "STATUS", "CORRECT", "SCORE", "RETRIES", "CALLS", "RESULT"),
+        ("ATTEMPT", "STATUS", "CORRECT", "SCORE", "RETRIES", "CALLS", "RESULT", "FROM"),
         [
             (
                 n,
@@ -183,6 +217,7 @@ def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
                 len(a.retries),
                 a.spend.calls + a.discarded.calls,
                 a.result_address.hex()[:16] if a.result_address else "",
+                (_source_of(task) if task.reused else a.source_run) or "",
             )
             for n, a in sorted(task.attempts.items())
         ],

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -209,8 +210,37 @@ def test_show_prints_an_artifact_as_it_was(acl: Acl, tmp_path: Path) -> None:
     assert done.stdout == b"\xff\x00"
     said = acl("show", directory, "t", "--artifact", "nope")
     assert said.status == 2
-    assert "a.txt, b.bin" in said.err
+    assert "1/a.txt, 1/b.bin" in said.err
     assert acl("show", directory, "--artifact", "a.txt").status == 2
+
+
+def test_an_artifact_of_an_earlier_attempt_is_named_with_its_number(
+    acl: Acl, tmp_path: Path
+) -> None:
+    left: tuple[dict[str, Any], ...] = (
+        {"lists.py": "first", "only.bin": Binary(b"\xff\x00")},
+        {"lists.py": "second", "1/lists.py": "deep"},
+    )
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t", k=2), ev.TaskStarted(task="t"))
+        for number, contents in enumerate(left, 1):
+            start, result, *rest = say.attempt("t", number)
+            artifacts = tuple(ev.Artifact(path=path, bytes=1) for path in contents)
+            collected = ev.ArtifactsCollected(
+                task="t", attempt=number, artifacts=artifacts, contents=contents
+            )
+            ledger.append(start, result, collected, *rest)
+
+    def shown(name: str) -> Any:
+        return acl("show", tmp_path, "t", "--artifact", name, "--json").document()
+
+    assert shown("lists.py") == {"path": "lists.py", "attempt": 2, "text": "second"}
+    assert shown("1/lists.py") == {"path": "lists.py", "attempt": 1, "text": "first"}
+    assert shown("2/1/lists.py") == {"path": "1/lists.py", "attempt": 2, "text": "deep"}
+    assert shown("only.bin") == {"path": "only.bin", "attempt": 1, "base64": "/wA="}
+    said = acl("show", tmp_path, "t", "--artifact", "2/only.bin")
+    assert said.status == 2
+    assert "known: 1/lists.py, 1/only.bin, 2/1/lists.py, 2/lists.py" in said.err
 
 
 def test_sealing_again_says_that_it_is_sealed(acl: Acl, sealed: Path) -> None:
