@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from acl.differences import differences, spoken_differences
 from acl.output import document, line
 from acl.plain import plain
-from ledger import LedgerView
+from ledger import LedgerView, fold
 from ledger.errors import UsageError
 from runtime.lineage import SourceRun, lineage
 
@@ -15,14 +16,19 @@ def show_lineage(run: str, task: str | None, *, json: bool) -> None:
         raise UsageError("--lineage is of a whole run", hint="leave the task out")
     with LedgerView.open(run) as view:
         found = lineage(view)
+        state = fold(view.events(until=found.size))
     if json:
-        document(plain(found.document()))
+        document(plain({**found.document(), "differences": differences(state)}))
         return
     line(f"run {found.run_id}: {found.tasks} tasks, {found.reused} reused")
     line(f"  ledger {found.ledger_id}, {found.size} events, root {found.root}")
     for text in _sources(found.sources, "  "):
         line(text)
-    if not found.sources:
+    for text in spoken_differences(state):
+        line(f"  {text}")
+    if found.told is not None:
+        line(f"  its source says that it reused run {found.told}; for which tasks is not known")
+    elif not found.sources:
         line("  every task ran in this run itself")
     if found.erased:
         line(f"  {found.erased} more reuses were erased: nothing tells where they come from")
@@ -30,11 +36,14 @@ def show_lineage(run: str, task: str | None, *, json: bool) -> None:
 
 def _sources(sources: list[SourceRun], indent: str) -> Iterator[str]:
     for source in sources:
-        verb = "from" if source.kind == "copied" else "said by the import to be from"
-        yield f"{indent}{verb} run {source.run_id}: {_amount(source)}"
-        yield f"{indent}  ledger {source.ledger_id}, {source.size} events, root {source.root}"
+        verb = "said by the import to be from" if source.kind == "claimed" else "from"
+        imported = source.kind == "imported"
+        what = ", imported from exported files" if imported else ""
+        yield f"{indent}{verb} run {source.run_id}{what}: {_amount(source)}"
+        ledger = "ledger of that import, which was not kept:" if imported else "ledger"
+        yield f"{indent}  {ledger} {source.ledger_id}, {source.size} events, root {source.root}"
         if source.path is not None:
-            yield f"{indent}  then at {source.path}"
+            yield f"{indent}  {'the files were' if imported else 'then'} at {source.path}"
         if source.kind == "copied":
             held = f"checkpoint of {source.checkpoint}" if source.checkpoint else "no checkpoint"
             yield f"{indent}  it held {held}"

@@ -15,7 +15,7 @@ from ledger.fold import fold
 from ledger.sidefile import parse
 from ledger.view import LedgerView, Recorded
 
-Kind = Literal["copied", "claimed"]
+Kind = Literal["copied", "imported", "claimed"]
 _FIELDS = ("source_run_id", "source_path", "source_ledger_id", "size", "root", "checkpoint")
 
 
@@ -23,6 +23,8 @@ _FIELDS = ("source_run_id", "source_path", "source_ledger_id", "size", "root", "
 class SourceRun:
     """A run that was reused, as it was then.
 
+    `kind` says whether its events were copied, copied from an import of exported files that was
+    not kept, or only that an import was told of it.
     `tasks` and `attempts` count what came from it whole, and attempts that came alone and were
     evaluated later. `checkpoint` is the origin line of the last checkpoint that it held.
     `sources` are the runs that it had the same tasks from itself.
@@ -42,7 +44,11 @@ class SourceRun:
 
 @dataclass(slots=True)
 class Lineage:
-    """A run with the runs that it stands on; `erased` counts reuses of which nothing is left."""
+    """A run with the runs that it stands on; `erased` counts reuses of which nothing is left.
+
+    `told` is the run that the source of an import said it reused, where nothing tells for which
+    tasks.
+    """
 
     run_id: str
     ledger_id: str
@@ -51,6 +57,7 @@ class Lineage:
     tasks: int
     reused: int
     erased: int = 0
+    told: str | None = None
     sources: list[SourceRun] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
@@ -89,6 +96,8 @@ def lineage(view: LedgerView) -> Lineage:
             _add(sources, chain, "tasks")
         else:
             _add(sources, chain, "attempts")
+    if state.imported is not None and state.frozen is not None and not found.sources:
+        found.told = state.frozen.run_id
     return found
 
 
@@ -115,8 +124,9 @@ def _chained(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]
     told: Any = fields
     while isinstance(told, Mapping):
         run_id, path, ledger_id, size, root, note = (view.resolve(told.get(f)) for f in _FIELDS)
+        claim = told.get("claim")
         yield SourceRun(
-            kind="copied",
+            kind="copied" if claim is None else "imported",
             run_id=str(run_id),
             path=None if path is None else str(path),
             ledger_id=str(ledger_id),
@@ -124,7 +134,6 @@ def _chained(view: LedgerView, fields: Mapping[str, Any]) -> Iterator[SourceRun]
             root=str(root),
             checkpoint=_origin(note),
         )
-        claim = told.get("claim")
         if claim is not None:
             # This run was read from exported files, which say where they come from.
             yield _claimed(Claim.model_validate(claim))

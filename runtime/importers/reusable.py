@@ -1,4 +1,7 @@
-"""Directories of exported files as sources of reuse: they are imported first, then reused."""
+"""Directories of exported files as sources of reuse: imported first, then reused.
+
+`runtime.reuse_source` keeps such an import only as long as the run is prepared.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -22,8 +25,8 @@ def import_for_reuse(
 ) -> ImportReport:
     """Give the run that a directory of exported files amounts to, with its sealed ledger.
 
-    It is imported below `results_dir` once: later calls find it there. The directory is only
-    read. Raises RunNotFound for one that `needs_import` does not say so of, and what
+    It is imported below `results_dir`, which is the caller's to keep or to remove; the directory
+    itself is only read. Raises RunNotFound for one that `needs_import` does not say so of, and what
     `import_path` raises.
     """
     if not needs_import(directory):

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from ledger import LedgerView
 from tests.cli.conftest import Acl
+from tests.importer_runs import do_import, sample
 
 
 def run(acl: Acl, run_id: str, *more: object) -> str:
@@ -35,6 +37,38 @@ def test_a_run_without_reuse_says_so(acl: Acl, sealed: Path) -> None:
     said = acl("show", "--lineage", sealed)
     assert said.status == 0
     assert "every task ran in this run itself" in said.out
+
+
+def test_an_import_tells_what_its_source_said_it_reused(acl: Acl, tmp_path: Path) -> None:
+    said = acl("show", "--lineage", do_import(sample(tmp_path, "k3-reuse"), tmp_path / "r").path)
+    assert "its source says that it reused run k3-avg; for which tasks is not known" in said.out
+    assert "ran in this run itself" not in said.out
+
+
+def test_exported_files_are_named_as_what_they_are(acl: Acl, tmp_path: Path) -> None:
+    path = tmp_path / run(acl, "first", "--limit", 2)
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    assert acl("export", elsewhere, path).status == 0
+    second = run(acl, "second", "--limit", 2, "--reuse-run-id", "first")
+    text = acl("show", "--lineage", second).out
+    assert "from run first, imported from exported files: 2 tasks" in text
+    assert "ledger of that import, which was not kept: " in text
+    with LedgerView.open(elsewhere) as view:
+        assert f"    ledger {view.ledger_id.hex()}, {view.size} events" in text
+    assert "said by the import to be from run first: 2 tasks" in text
+
+
+def test_changed_exported_files_are_refused_by_name(acl: Acl, tmp_path: Path) -> None:
+    path = tmp_path / run(acl, "first", "--limit", 2)
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    assert acl("export", elsewhere, path).status == 0
+    record = next((path / "details").iterdir())
+    record.write_text(record.read_text().replace('"correct": true', '"correct": false'))
+    more = ("--benchmark", "acl-arith", "--harness", "calculator", "--reuse-run-id", "first")
+    said = acl("run", *more, "--run-id", "second")
+    assert said.status == 2
+    assert f"details/{record.name}" in said.err
+    assert not (path.parent / "second").exists()
 
 
 def test_lineage_is_of_a_whole_run(acl: Acl, sealed: Path) -> None:

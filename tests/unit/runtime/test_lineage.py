@@ -16,6 +16,7 @@ from runtime.contracts import AttemptContext, Task
 from runtime.lineage import Lineage, lineage
 from tests import events_of as say
 from tests.fake_plugins import Ran, evaluate, task
+from tests.importer_runs import do_import, sample
 
 TASKS = [task(name) for name in "abc"]
 
@@ -141,7 +142,7 @@ def test_files_that_were_reused_stand_above_the_run_that_they_say_they_come_from
         ledger.append(ev.TaskReused(task="u", lineage=lineage, **chained))
     direct, nearer = read(tmp_path).sources
     for source in (direct, nearer.sources[0]):
-        assert (source.kind, source.run_id, source.tasks) == ("copied", "elsewhere", 1)
+        assert (source.kind, source.run_id, source.tasks) == ("imported", "elsewhere", 1)
         (claimed,) = source.sources
         assert (claimed.kind, claimed.run_id, claimed.tasks) == ("claimed", "told", 1)
 
@@ -162,6 +163,14 @@ def test_what_a_copied_import_was_told_stands_below_the_import(tmp_path: Path) -
     assert (source.kind, source.tasks) == ("copied", 1)
     (claimed,) = source.sources
     assert (claimed.kind, claimed.run_id, claimed.tasks) == ("claimed", "told", 1)
+
+
+def test_an_imported_run_names_what_its_source_said_it_reused(tmp_path: Path) -> None:
+    foreign = do_import(sample(tmp_path, "k3-reuse"), tmp_path / "results")
+    found = read(foreign.path)
+    assert (found.told, found.sources) == ("k3-avg", [])
+    alone = do_import(sample(tmp_path, "k3-avg"), tmp_path / "results")
+    assert read(alone.path).told is None
 
 
 def test_a_ledger_without_a_run_has_no_lineage(tmp_path: Path) -> None:
