@@ -1,6 +1,7 @@
 """`acl log RUN`: the events, one a line; `--follow` a live run from another process."""
 
 import time
+from json import dumps
 from typing import Annotated, Any
 
 import typer
@@ -74,7 +75,17 @@ def _gist(recorded: Any) -> str:
         for name in ("phase", "status", "correct", "score", "retry", "scope", "call_id")
         if getattr(event, name, None) is not None
     ]
+    if recorded.type == "reuse.frozen" and event is not None:
+        words += _of_reuse(event)
     error = getattr(event, "error", None) or getattr(event, "evaluation_error", None)
     if error is not None and not isinstance(error, bool):
         words.append(f"error={error.code}")
     return "  " + " ".join(words) if words else ""
+
+
+def _of_reuse(event: Any) -> list[str]:
+    """Which run is reused, and what it was run with otherwise."""
+    if event.run_id is None:
+        return []
+    paths = [dumps(one.path)[1:-1] for one in event.differences or ()]
+    return [f"run_id={event.run_id}", *([f"differs={','.join(paths)}"] if paths else [])]

@@ -40,12 +40,15 @@ def run_info(state: RunState, blobs: Blobs, *, live: bool = False) -> OutFile:
     document["resolved_execution_plans"] = Members(lambda: _plans(state, blobs))
     frozen = state.frozen
     if frozen is not None and frozen.run_id is not None:
-        document["reused_from"] = {
+        document["reused_from"] = source = {
             "run_id": frozen.run_id,
             "path": frozen.path,
             "ledger_id": frozen.ledger_id,
             "root": frozen.root,
         }
+        if frozen.differences:
+            told = [one.model_dump(exclude_none=True) for one in frozen.differences]
+            document["reused_from"] = {**source, "differences": told}
     document["metric_artifacts"] = _metric_artifacts(state)
     if state.benchmark is not None:
         more["selected"] = _selected(state)

@@ -16,7 +16,9 @@ from exporters.counts import (
     counts_by_category,
     metric_rows,
 )
+from exporters.identity import Salvaged
 from exporters.markdown import DASH, escape, number, table
+from ledger import canonical
 from ledger.state import Counts, RunState, Spend
 
 SUMMARY = "summary.md"
@@ -42,6 +44,7 @@ _COST_COLUMNS = (
     "Of unknown cost",
 )
 _FILTERS = ("task_ids", "category", "limit")
+_SHOWN = 20
 
 
 def summary(state: RunState) -> OutFile:
@@ -60,6 +63,9 @@ def _head(state: RunState, counts: Counts) -> Iterator[str]:
     yield f"**Harness:** {escape(_requested(state, 'harness'))}  "
     yield f"**Run:** {escape(state.run_id)}  "
     yield f"**Status:** {state.status}  "
+    if isinstance(state, Salvaged):
+        damage = f"its ledger is damaged at event {state.damaged_at}"
+        yield f"**Salvaged:** {damage}, and what followed is not told  "
     yield f"**Started:** {state.started_at or DASH}  "
     yield f"**Finished:** {state.ended_at or DASH}  "
     yield f"**Attempts per task:** {state.k}, strategy {escape(state.strategy)}  "
@@ -203,7 +209,7 @@ def _provenance(state: RunState, counts: Counts) -> Iterator[str]:
     yield ""
     yield f"- Retries: {counts.retries} discarded tries, each in `retry_details/`"
     yield f"- Reused tasks: {counts.reused} of {counts.total}{_source(state)}"
-    yield from _reused_otherwise(state)
+    yield from _reused_otherwise(state, counts)
     if state.imported is not None:
         told = f"{escape(state.imported.format)}, identity `{state.imported.identity}`"
         yield f"- Imported from: {told}"
@@ -214,17 +220,38 @@ def _provenance(state: RunState, counts: Counts) -> Iterator[str]:
     yield f"- Root: `{state.root.hex()}`"
 
 
-def _reused_otherwise(state: RunState) -> Iterator[str]:
+def _reused_otherwise(state: RunState, counts: Counts) -> Iterator[str]:
     """What else a reader of the numbers should know of what was reused."""
-    alone = sum(a.origin is not None for t, a in state.attempts() if t.origin is None)
-    if alone:
-        yield f"- Attempts that ran in another run and were evaluated in this one: {alone}"
-    others = sum(
-        task.reused and not task.has_attempts_of(state.k, state.strategy)
-        for task in state.tasks.values()
-    )
+    if counts.reused_attempts:
+        made = (one for task in state.tasks.values() for one in task.reused_attempts)
+        runs = sorted({one.source_run for one in made if one.source_run is not None})
+        source = ", ".join(f"run {escape(run_id)}" for run_id in runs)
+        yield f"- Reused attempts: {counts.reused_attempts}, from {source}, evaluated in this run"
+    reused = [task for task in state.tasks.values() if task.reused]
+    others = [task for task in reused if not task.has_attempts_of(state.k, state.strategy)]
     if others:
-        yield f"- Reused tasks with other attempts than this run makes: {others}"
+        held = Counter(len(task.attempts) for task in others)
+        told = ", ".join(f"{n} with {made}" for made, n in sorted(held.items()))
+        yield (
+            f"- Reused tasks with another number of attempts than this run makes"
+            f" (k={state.k}, strategy {escape(state.strategy)}): {len(others)}, {told}"
+        )
+    changed = [task.id for task in reused if task.source_checksum is not None]
+    if changed:
+        names = ", ".join(map(escape, changed[:_SHOWN]))
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        yield f"- Reused although their input changed: {len(changed)} ({names}{more})"
+    yield from _differences(state)
+
+
+def _differences(state: RunState) -> Iterator[str]:
+    """A line for each setting with which reused tasks ran otherwise than this run was asked for."""
+    if state.frozen is None:
+        return
+    for one in state.frozen.differences or ():
+        run_id = escape(one.run_id or state.frozen.run_id or DASH)
+        there, here = (escape(canonical.encode(value).decode()) for value in (one.before, one.now))
+        yield f"- Run otherwise in run {run_id}: {escape(one.path)}, there {there}, here {here}"
 
 
 def _evaluators(state: RunState) -> Iterator[str]:

@@ -129,6 +129,7 @@ def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
     match event:
         case ev.TaskReused():
             task.origin = _origin(recorded, event)
+            task.source_checksum = event.source_checksum
         case ev.TaskStarted():
             task.stage = "running"
             task.claim = event.claim
@@ -224,6 +225,7 @@ def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried
     attempt.metrics = {}
     attempt.evaluation = attempt.evaluation_address = attempt.evaluator = None
     if event.scope == "attempt":
+        attempt.anew = attempt.origin is not None and not recorded.copied
         if attempt.elsewhere is not None:
             spent, discarded = attempt.elsewhere
             discarded.add(spent)

@@ -74,13 +74,15 @@ class AttemptState:
     the tries that were retried; `lost` names the calls that
     were given up and where they were counted, since their end may still be told. `copied` is
     also true where an import was told so. `elsewhere` is the part of both that an attempt which
-    came alone brought along, from the moment on when this run went on with it.
+    came alone brought along, from the moment on when this run went on with it; `anew` is true
+    where this run made it once more.
     """
 
     number: int
     copied: bool = False
     origin: Origin | None = None
     claim: ev.Claim | None = None
+    anew: bool = False
     status: ev.AttemptStatus | None = None
     phase: ev.Phase | None = None
     correct: bool | None = None
@@ -121,6 +123,17 @@ class AttemptState:
         """True if the attempt ended in a run or evaluation error. A wrong answer is none."""
         return self.status in {"run_error", "eval_error", "run_error_or_eval_error"}
 
+    @property
+    def reused(self) -> bool:
+        """True if it ran in another run and came alone, by its copies or as an import was told."""
+        return self.source_run is not None
+
+    @property
+    def source_run(self) -> str | None:
+        """The run that it came alone from; None where it was made anew."""
+        source = self.origin or self.claim
+        return None if source is None or self.anew else source.run_id
+
     def own_spend(self) -> tuple[Spend, Spend]:
         """(spend of the counted try, spend of discarded tries) in this run, whatever was copied."""
         if not self.copied:
@@ -146,7 +159,8 @@ class TaskState:
     """One selected task and its attempts by number.
 
     `stopped_early`: its later attempts were not made since one was correct. `origin` is where a
-    reused task was copied from, `claim` where an import was told that it was reused from.
+    reused task was copied from, `claim` where an import was told that it was reused from, and
+    `source_checksum` that of its input there, where it was another one.
     """
 
     id: str
@@ -159,6 +173,7 @@ class TaskState:
     attempts: dict[int, AttemptState] = field(default_factory=dict)
     origin: Origin | None = None
     claim: ev.Claim | None = None
+    source_checksum: str | None = None
     first: int | None = None
     last: int | None = None
     finished_address: bytes | None = None
@@ -167,6 +182,14 @@ class TaskState:
     def reused(self) -> bool:
         """True if the task ran in another run, by its copies or as an import was told."""
         return self.origin is not None or self.claim is not None
+
+    @property
+    def reused_attempts(self) -> list[AttemptState]:
+        """Attempts that ran in another run, in a task that was not reused whole, by number."""
+        if self.reused:
+            return []
+        made = (self.attempts[number] for number in sorted(self.attempts))
+        return [attempt for attempt in made if attempt.reused]
 
     @property
     def has_detail(self) -> bool:
@@ -223,7 +246,10 @@ class TaskState:
 
 @dataclass(slots=True)
 class Counts:
-    """How many tasks there are of which kind; total = evaluated + error + skipped + missing."""
+    """How many tasks there are of which kind; total = evaluated + error + skipped + missing.
+
+    `reused_attempts` are those that ran in another run and came alone, for a verdict of this one.
+    """
 
     total: int = 0
     evaluated: int = 0
@@ -233,6 +259,7 @@ class Counts:
     correct: int = 0
     incorrect: int = 0
     reused: int = 0
+    reused_attempts: int = 0
     attempts: int = 0
     retries: int = 0
     files_error: int = 0
@@ -245,6 +272,7 @@ class Counts:
             self.correct += task.correct
             self.incorrect += not task.correct
         self.reused += task.reused
+        self.reused_attempts += len(task.reused_attempts)
         self.attempts += len(task.attempts)
         self.retries += task.retry_count
         self.files_error += task.has_detail and task.has_error

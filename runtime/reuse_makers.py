@@ -33,6 +33,10 @@ def find_makers(state: RunState, view: LedgerView) -> Makers:
     """Read who ran the tasks of a source that can be reused; without any the source itself did."""
     done = [task for task in state.tasks.values() if task.stage == "done" and not task.has_error]
     if not any(task.reused for task in done):
+        frozen = state.frozen
+        # An import may have been told that its run reused another, and not for which tasks.
+        if state.imported is not None and frozen is not None and frozen.run_id is not None:
+            return Makers(unknown=(frozen.run_id,))
         return Makers()
     told = _told(state)
     own = any(not task.reused for task in done)

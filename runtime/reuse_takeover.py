@@ -5,7 +5,8 @@ Everything goes into the new ledger in one transaction, in the order of the run'
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,7 +39,8 @@ class Takeover:
 
     `changed` names tasks whose input is another one by now, `unknown` those of which nobody can
     tell, `damaged` those that cannot be copied, `passed_over` attempts that cannot be evaluated
-    although they ran and have no verdict: (task, attempt, why).
+    although they ran and have no verdict: (task, attempt, why). `reconfigured` counts attempts
+    that could be, had they not been made with another configuration.
     """
 
     streams: list[Stream] = field(default_factory=list)
@@ -46,6 +48,7 @@ class Takeover:
     unknown: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     passed_over: list[tuple[str, int, str]] = field(default_factory=list)
+    reconfigured: int = 0
 
 
 @dataclass(slots=True)
@@ -145,7 +148,12 @@ class _Planning:
         before = self._before(task)
         if before is None or before.checksum != task.checksum:
             return []
-        return self.unjudged.of(before)
+        found = self.unjudged.of(before)
+        if self.source.reconfigured:
+            # A verdict of this run would be of what it never asked for.
+            self.found.reconfigured += len(found)
+            return []
+        return found
 
     def _stream(self, task: Task, sequences: Sequences, provenance: Provenance) -> Stream | None:
         name, before, view = task.task_id, self._before(task), self.source.view
@@ -196,14 +204,33 @@ def _report(
             f"of {_tasks(len(plan.unknown))} nobody can tell whether they changed since run"
             f" {run_id!r}: reused"
         )
-    theirs = [source.state.tasks[task] for task in found.done]
-    asked = request.execution
-    others = sum(not task.has_attempts_of(asked.k, asked.strategy) for task in theirs)
-    if others:
+    if plan.reconfigured:
         reuse.say(
-            f"{others} of {_tasks(len(theirs))} reused from run {run_id!r} keep other attempts"
-            f" than are made now: k={source.state.k} and strategy {source.state.strategy} there"
+            f"{plan.reconfigured} attempts without a verdict of run {run_id!r} run again: they were"
+            " made with other settings"
         )
+    _report_attempts(reuse, [source.state.tasks[task] for task in found.done], request)
+
+
+def _report_attempts(reuse: FrozenReuse, theirs: list[TaskState], request: RunRequest) -> None:
+    """Say of how many reused tasks the attempts are not those that are made now."""
+    asked = request.execution
+    others = [task for task in theirs if not task.has_attempts_of(asked.k, asked.strategy)]
+    if others and reuse.source is not None:
+        reuse.say(
+            f"{len(others)} of {_tasks(len(theirs))} reused from run {reuse.source.run_id!r} keep"
+            f" other attempts than are made now with k={asked.k}, strategy {asked.strategy}:"
+            f" {_attempts_held(others)}"
+        )
+
+
+def _attempts_held(tasks: Iterable[TaskState]) -> str:
+    """How many attempts the tasks hold: "2 tasks hold 1 attempt, 1 task holds 3 attempts"."""
+    found = Counter(len(task.attempts) for task in tasks)
+    return ", ".join(
+        f"{_tasks(n)} hold{'s' * (n == 1)} {made} attempt{'s' * (made != 1)}"
+        for made, n in sorted(found.items())
+    )
 
 
 def _tasks(count: int) -> str:

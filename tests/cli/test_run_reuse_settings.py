@@ -61,3 +61,28 @@ def test_a_source_with_tasks_of_two_configurations_equals_neither(acl: Acl, chai
     assert acl(*NOTHING, "--reuse-run-id", "first", *six).status == 0
     assert acl(*NOTHING, "--reuse-run-id", "mixed", EQUAL).status == 2
     assert acl(*SEARCHED, "--reuse-run-id", "mixed", EQUAL).status == 2
+
+
+def test_show_log_and_lineage_tell_the_differences(acl: Acl, chain: Path) -> None:
+    third = chain / "third"
+    told = 'run otherwise in run first: harness.id, there "calculator", here "noop"'
+    recorded = [
+        {"run_id": "first", "path": "harness.id", "there": "calculator", "here": "noop"},
+    ]
+    assert told in acl("show", third).out
+    assert acl("show", third, "--json").document()["reuse_differences"] == recorded
+    assert told in acl("show", third, "--lineage").out
+    assert acl("show", third, "--lineage", "--json").document()["differences"] == recorded
+    assert "run_id=first differs=harness.id" in acl("log", third).out
+
+
+def test_show_names_tasks_that_were_reused_although_their_input_changed(
+    acl: Acl, chain: Path
+) -> None:
+    changed = (*SEARCHED, "--benchmark-param", "seed=2", "--reuse-changed", "--run-id", "changed")
+    assert acl(*changed, "--reuse-run-id", "first").status == 0
+    shown = acl("show", chain / "changed", "--json").document()
+    assert len(shown["reused_changed"]) == 4
+    name = shown["reused_changed"][0]
+    assert f"input changed since: {name}, " in acl("show", chain / "changed").out
+    assert "it was " in acl("show", chain / "changed", name).out

@@ -367,7 +367,7 @@ def test_the_summary_tells_of_attempts_that_were_only_evaluated(tmp_path: Path) 
     unjudged(tmp_path)
     ran = run(tmp_path)
     shown = summary(ran.state).data
-    line = "- Attempts that ran in another run and were evaluated in this one: 2"
+    line = "- Reused attempts: 2, from run first, evaluated in this run"
     assert isinstance(shown, bytes)
     assert line in shown.decode().splitlines()
 

@@ -93,10 +93,11 @@ def test_reused_tasks_keep_their_own_attempts_and_the_difference_is_told(tmp_pat
     assert len(ran.state.tasks["c"].attempts) == 2
     log = Path(ran.outcome.paths["log_file"]).read_text()
     assert "3 of 3 tasks reused from run 'first' keep other attempts" in log
-    assert "k=1 and strategy all there" in log
+    assert "with k=2, strategy all: 3 tasks hold 1 attempt" in log
     shown = summary(ran.state).data
     assert isinstance(shown, bytes)
-    assert "- Reused tasks with other attempts than this run makes: 3" in shown.decode()
+    told = "- Reused tasks with another number of attempts than this run makes (k=2, strategy all)"
+    assert f"{told}: 3, 3 with 1" in shown.decode()
 
 
 def test_copies_of_an_attempt_keep_its_identity(tmp_path: Path) -> None:
