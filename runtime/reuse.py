@@ -104,10 +104,12 @@ def freeze_reuse_source(
 
     An id names a run under the same run name, benchmark and model, and must exist: RunNotFound.
     Without one the newest run there that has a `run_info.json` is taken, if there is any. What it
-    was asked for otherwise is told; where the request wants none of that, UsageError.
+    was asked for otherwise is told; where the request wants none of that, UsageError, and also
+    where it says how to reuse, but not that it does.
     """
     frozen = FrozenReuse(redactor=redactor or Redactor({}), tell=tell)
     if not request.runtime.reuse:
+        _refuse_conditions(request)
         return frozen
     lookup = _Lookup(request, results_dir, frozen)
     source = lookup.named() if request.runtime.reuse_run_id else lookup.newest()
@@ -121,6 +123,17 @@ def freeze_reuse_source(
         source.close()
         raise
     return frozen
+
+
+def _refuse_conditions(request: RunRequest) -> None:
+    """Raise UsageError for conditions of a reuse that was not asked for."""
+    for name in ("reuse_changed", "reuse_require_equal"):
+        if getattr(request.runtime, name):
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} says how to reuse a run, and none is to be reused",
+                hint=f"give --reuse or --reuse-run-id, or leave out {flag}",
+            )
 
 
 def _compare(

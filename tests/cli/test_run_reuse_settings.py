@@ -86,3 +86,13 @@ def test_show_names_tasks_that_were_reused_although_their_input_changed(
     name = shown["reused_changed"][0]
     assert f"input changed since: {name}, " in acl("show", chain / "changed").out
     assert "it was " in acl("show", chain / "changed", name).out
+
+
+@pytest.mark.parametrize("condition", ["--reuse-changed", EQUAL])
+def test_conditions_of_a_reuse_that_is_not_asked_for_are_wrong_use(
+    acl: Acl, tmp_path: Path, condition: str
+) -> None:
+    said = acl(*SEARCHED, condition)
+    assert said.status == 2
+    assert f"{condition} says how to reuse a run, and none is to be reused" in said.err
+    assert not (tmp_path / ROOT).exists()
