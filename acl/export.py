@@ -32,12 +32,13 @@ def export(
 ) -> None:
     """Write the files that other tools read; the same events give the same bytes.
 
-    Nothing is written from a damaged ledger, unless --salvage asks for what precedes the damage.
+    Nothing is written from a damaged ledger, unless --salvage asks for what precedes the damage;
+    the files then say so.
     A run that is followed and whose writer is gone before its end is told as interrupted.
     """
     from acl.verdict import broken, state_at
     from exporters import find_exporter
-    from exporters.identity import Identity
+    from exporters.identity import Identity, Salvaged
     from exporters.write import write_tree
     from ledger import LedgerView
     from ledger.errors import LedgerDamaged, UsageError
@@ -55,6 +56,8 @@ def export(
         _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:
         state = state_at(view, view.size if first is None else first)
+        if faults and first is not None:
+            state = Salvaged.of(state, first)
         entries = write_tree(
             exporter(state, view),
             directory,

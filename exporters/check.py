@@ -8,7 +8,7 @@ from typing import Final
 
 from exporters import Exporter, OutFile, find_exporter
 from exporters.folder import Entry, Folder
-from exporters.identity import Identity
+from exporters.identity import Identity, Salvaged
 from exporters.manifest import MANIFEST, Manifest, manifest_file, read_manifest
 from exporters.paths import is_kept
 from ledger.errors import ExportRefused, IntegrityError, RunNotFound
@@ -57,6 +57,9 @@ def check_tree(
             yield broken("tree_root", f"the first {state.size} events have another root")
             return
         now = state if state.size == size else state_at(size)
+        if manifest.acl.salvaged is not None:
+            # The files say so, and this ledger may be the copy that is not damaged.
+            state = Salvaged.of(state, manifest.acl.salvaged.damaged_at)
         # What was erased after the export is told like what was erased before it.
         erased = replace(state, erasures=now.erasures)
         yield from _Comparison(folder, manifest, erased, blobs).run(find(manifest.layout))

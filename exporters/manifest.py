@@ -34,6 +34,12 @@ class Listed(_Part):
     size: _Count
 
 
+class Salvage(_Part):
+    """The first event of a damaged ledger that was not as stored: the export ends before it."""
+
+    damaged_at: _Count
+
+
 class Trailer(_Part):
     """The prefix that was exported."""
 
@@ -42,6 +48,7 @@ class Trailer(_Part):
     ledger_id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     size: _Count
     root: _Hex32
+    salvaged: Salvage | None = None
 
 
 class Manifest(_Part):

@@ -275,10 +275,21 @@ def _frozen(run: ForeignRun) -> ev.ReuseFrozen | None:
 def _compare_with_manifest(run: ForeignRun) -> None:
     if MANIFEST in run.files.layout.run:
         document = run.files.read(MANIFEST)
+        _tell_salvage(run, document)
         if document.value:
             run.files.remarks += manifest.compare(document, run.files.source)
     elif run.info.ours:
         run.files.tell(MANIFEST, "there is none: no export was ended here")
+
+
+def _tell_salvage(run: ForeignRun, listing: Document) -> None:
+    """Say where the exported ledger was damaged, as far as its files know."""
+    for name, document in ((RUN_INFO, run.info), (MANIFEST, listing)):
+        damaged_at = section_of(document.words, "salvaged").get("damaged_at")
+        if type(damaged_at) is int:
+            reason = f"salvaged: the exported ledger was damaged at event {damaged_at}, and what"
+            run.files.tell(name, f"{reason} followed is not told")
+            return
 
 
 def _tell_the_rest(run: ForeignRun) -> None:
