@@ -24,4 +24,5 @@ def spoken_differences(state: Any) -> Iterator[str]:
     for one in differences(state):
         there, here = (dumps(one[name]) for name in ("there", "here"))
         path, run_id = (dumps(one[name])[1:-1] for name in ("path", "run_id"))
-        yield f"run otherwise in run {run_id}: {path}, there {there}, here {here}"
+        how = "asked for" if path.startswith("execution.") else "run"
+        yield f"{how} otherwise in run {run_id}: {path}, there {there}, here {here}"

@@ -251,7 +251,9 @@ def _differences(state: RunState) -> Iterator[str]:
     for one in state.frozen.differences or ():
         run_id = escape(one.run_id or state.frozen.run_id or DASH)
         there, here = (escape(canonical.encode(value).decode()) for value in (one.before, one.now))
-        yield f"- Run otherwise in run {run_id}: {escape(one.path)}, there {there}, here {here}"
+        # Reused tasks may hold other attempts than their source was to make: see above.
+        how = "Asked for" if one.path.startswith("execution.") else "Run"
+        yield f"- {how} otherwise in run {run_id}: {escape(one.path)}, there {there}, here {here}"
 
 
 def _evaluators(state: RunState) -> Iterator[str]:

@@ -20,7 +20,13 @@ from runtime.models import RunRequest
 from runtime.paths import directory_name, run_directory, run_root
 from runtime.redact import Redactor
 from runtime.reuse_makers import Makers, find_makers
-from runtime.reuse_settings import differing_makers, of_configuration, settings_of, spoken
+from runtime.reuse_settings import (
+    differing_makers,
+    of_attempts,
+    of_configuration,
+    settings_of,
+    spoken,
+)
 from runtime.reuse_source import RUN_INFO, ReuseSource, open_source
 
 __all__ = ["RUN_INFO", "FrozenReuse", "ReuseSource", "freeze_reuse_source"]
@@ -158,8 +164,11 @@ def _tell(frozen: FrozenReuse, source: ReuseSource) -> None:
         )
     if source.exported_from or source.state.imported:
         frozen.remark(f"run {source.run_id!r} is reused from exported files in {source.path}")
-    for line in spoken(source.differences):
+    for line in spoken(of_configuration(source.differences)):
         frozen.remark(f"run {source.run_id!r} was run otherwise: {line}")
+    # How many attempts its tasks hold is told when they are taken over.
+    for line in spoken(of_attempts(source.differences)):
+        frozen.remark(f"run {source.run_id!r} was asked for otherwise: {line}")
 
 
 def _require_equal(source: ReuseSource, makers: Makers) -> None:

@@ -93,7 +93,10 @@ def test_what_reused_tasks_hold_is_told_and_not_what_their_source_was_asked_for(
     ran = reusing(tmp_path, Agent(), k=2, runtime={"reuse_run_id": "three"})
     held = "3 tasks hold 1 attempt, 1 task holds 3 attempts"
     assert f"with k=2, strategy all: {held}" in said_by(ran)
-    assert "(k=2, strategy all): 4, 3 with 1, 1 with 3" in summary_of(ran)
+    assert "run 'three' was asked for otherwise: execution.k was 3, is 2" in said_by(ran)
+    shown = summary_of(ran)
+    assert "(k=2, strategy all): 4, 3 with 1, 1 with 3" in shown
+    assert "- Asked for otherwise in run three: execution.k, there 3, here 2" in shown
 
 
 def test_settings_that_differ_stand_in_the_files(tmp_path: Path) -> None:
