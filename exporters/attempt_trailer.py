@@ -47,7 +47,12 @@ def attempt_trailer(attempt: AttemptState, reading: Reading) -> dict[str, object
 
 
 def source(origin: Origin | ev.Claim | None) -> dict[str, object] | None:
-    """Where something was reused from, as files tell it."""
+    """Where something was reused from, as files tell it.
+
+    Of exported files that is the ledger that they name: that of their import is not kept.
+    """
+    if isinstance(origin, Origin) and origin.claim is not None:
+        origin = origin.claim
     if origin is None:
         return None
     return {

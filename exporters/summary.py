@@ -19,7 +19,8 @@ from exporters.counts import (
 from exporters.identity import Salvaged
 from exporters.markdown import DASH, escape, number, table
 from ledger import canonical
-from ledger.state import Counts, RunState, Spend
+from ledger.events import Claim
+from ledger.state import Counts, Origin, RunState, Spend
 
 SUMMARY = "summary.md"
 _METRIC_COLUMNS = (
@@ -267,10 +268,17 @@ def _evaluators(state: RunState) -> Iterator[str]:
 
 
 def _source(state: RunState) -> str:
-    found = (task.origin or task.claim for task in state.tasks.values())
-    origins = {(o.run_id, o.ledger_id, o.size, o.root) for o in found if o is not None}
+    origins = set()
+    for task in state.tasks.values():
+        source: Origin | Claim | None = task.origin or task.claim
+        how = ""
+        if task.origin is not None and task.origin.claim is not None:
+            # The ledger of their import was not kept.
+            source, how = task.origin.claim, "imported from exported files, which name "
+        if source is not None:
+            origins.add((source.run_id, how, source.ledger_id, source.size, source.root))
     told = (
-        f"run {escape(run_id)} (ledger `{ledger_id}`, {size} events, root `{root}`)"
-        for run_id, ledger_id, size, root in sorted(origins)
+        f"run {escape(run_id)} ({how}ledger `{ledger_id}`, {size} events, root `{root}`)"
+        for run_id, how, ledger_id, size, root in sorted(origins)
     )
     return "".join(f", from {source}" for source in told)

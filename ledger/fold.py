@@ -122,6 +122,7 @@ def _origin(recorded: Recorded, event: ev.TaskReused | ev.AttemptReused) -> Orig
         size=event.size,
         root=event.root,
         seq=recorded.seq,
+        claim=event.claim if isinstance(event, ev.TaskReused) else None,
     )
 
 

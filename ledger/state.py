@@ -53,7 +53,11 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a reused task or attempt comes from: another ledger, at a size with a root."""
+    """Where a reused task or attempt comes from: another ledger, at a size with a root.
+
+    `claim` is given where that ledger was only an import of exported files, made to be reused: it
+    is what the files say they come from.
+    """
 
     run_id: str
     path: str | None
@@ -61,6 +65,7 @@ class Origin:
     size: int
     root: str
     seq: int
+    claim: ev.Claim | None = None
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """`acl show --lineage`."""
 
+import json
 from pathlib import Path
 
 from ledger import LedgerView
@@ -55,7 +56,13 @@ def test_exported_files_are_named_as_what_they_are(acl: Acl, tmp_path: Path) -> 
     assert "ledger of that import, which was not kept: " in text
     with LedgerView.open(elsewhere) as view:
         assert f"    ledger {view.ledger_id.hex()}, {view.size} events" in text
+        known = view.ledger_id.hex()
     assert "said by the import to be from run first: 2 tasks" in text
+    summary = (tmp_path / second / "summary.md").read_text()
+    told = f"from run first (imported from exported files, which name ledger `{known}`"
+    assert told in summary
+    records = [json.loads(file.read_text()) for file in (tmp_path / second / "details").iterdir()]
+    assert [record["acl"]["reused_from"]["ledger_id"] for record in records] == [known] * 2
 
 
 def test_changed_exported_files_are_refused_by_name(acl: Acl, tmp_path: Path) -> None:
