@@ -96,3 +96,13 @@ def test_conditions_of_a_reuse_that_is_not_asked_for_are_wrong_use(
     assert said.status == 2
     assert f"{condition} says how to reuse a run, and none is to be reused" in said.err
     assert not (tmp_path / ROOT).exists()
+
+
+def test_the_differences_come_back_from_exported_files(
+    acl: Acl, chain: Path, tmp_path: Path
+) -> None:
+    assert acl("export", chain / "third", tmp_path / "files").status == 0
+    imported = acl("import", tmp_path / "files", "--results-dir", "other", "--json").document()
+    assert frozen(Path(imported["path"])) == frozen(chain / "third")
+    assert acl("export", imported["path"], tmp_path / "again").status == 0
+    assert acl("diff", "--trees", tmp_path / "files", tmp_path / "again").status == 0

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from ledger import events as ev
 from ledger.errors import UsageError, VersionUnsupported
 from runtime.importers.details import manifest
@@ -269,7 +271,18 @@ def _frozen(run: ForeignRun) -> ev.ReuseFrozen | None:
         path=text_or_none(reused.get("path")) if run.info.ours else None,
         ledger_id=text_or_none(reused.get("ledger_id")),
         root=text_or_none(reused.get("root")),
+        differences=_differences(reused.get("differences")),
     )
+
+
+def _differences(told: object) -> tuple[ev.Differing, ...] | None:
+    """With which settings reused tasks ran otherwise; what is no such list is left out."""
+    try:
+        listed = told if isinstance(told, list) else []
+        found = tuple(ev.Differing.model_validate(one) for one in listed)
+    except ValidationError:
+        return None
+    return found or None
 
 
 def _compare_with_manifest(run: ForeignRun) -> None:
