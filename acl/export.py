@@ -47,7 +47,7 @@ def export(
         raise UsageError("a damaged ledger is not followed", hint="leave --follow out")
     exporter = find_exporter(layout)
     faults = broken(run)
-    first = min((fault.seq for fault in faults if fault.seq is not None), default=None)
+    first = _first_damaged(faults)
     if faults and not (salvage and first):
         where = "" if faults[0].seq is None else f" at event {faults[0].seq}"
         raise LedgerDamaged(f"{run} is damaged{where}: {faults[0].message}", seq=first)
@@ -76,6 +76,16 @@ def _home(run: str, directory: Path) -> Path | None:
 
     home = ledger_file(run).parent
     return home if home.resolve() == directory.resolve() else None
+
+
+def _first_damaged(faults: list[Any]) -> int | None:
+    """The first event that is damaged itself, or else the first that may be.
+
+    A checkpoint that disagrees names all events since the one before it, which says less.
+    """
+    named = [fault for fault in faults if fault.seq is not None]
+    damaged = [fault.seq for fault in named if not fault.code.startswith("checkpoint")]
+    return min(damaged or [fault.seq for fault in named], default=None)
 
 
 def _follow(run: str, directory: Path, layout: str, home: Path | None) -> None:

@@ -13,6 +13,7 @@ from ledger.canonical import Binary
 from ledger.store import Ledger
 from tests import events_of as say
 from tests.cli.conftest import Acl, flip_a_stored_byte, write_run
+from tests.ledger_checks import forge
 
 
 def test_show_gives_a_run_at_a_glance(acl: Acl, sealed: Path) -> None:
@@ -277,3 +278,24 @@ def test_log_follows_a_run_that_another_process_writes(tmp_path: Path) -> None:
     rest = process.communicate(timeout=60)[0].splitlines()
     assert [json.loads(line)["type"] for line in rest][-2:] == ["run.finished", "ledger.sealed"]
     assert process.returncode == 0
+
+
+def test_all_before_the_damage_is_salvaged_although_a_checkpoint_names_more(
+    acl: Acl, tmp_path: Path
+) -> None:
+    directory = tmp_path / "large"
+    directory.mkdir()
+    with Ledger.create(directory) as ledger:
+        ledger.append(*say.opening(*"abc"))
+        for task in "abc":
+            ledger.append(*say.whole_task(task, say.attempt(task)))
+        ledger.append(*say.ending())
+        ledger.seal()
+    forge(
+        directory / "ledger.sqlite", "UPDATE segment SET data = zeroblob(length(data)) WHERE id = 3"
+    )
+    said = acl("export", directory, tmp_path / "out", "--salvage", "--json")
+    # Parts 0 to 2 hold the opening (3 events) and the first two tasks (6 events each).
+    assert said.status == 0
+    assert said.document()["size"] == 15
+    assert len(list((tmp_path / "out" / "details").iterdir())) == 2
