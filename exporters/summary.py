@@ -271,14 +271,13 @@ def _source(state: RunState) -> str:
     origins = set()
     for task in state.tasks.values():
         source: Origin | Claim | None = task.origin or task.claim
-        how = ""
         if task.origin is not None and task.origin.claim is not None:
-            # The ledger of their import was not kept.
-            source, how = task.origin.claim, "imported from exported files, which name "
+            # The ledger of their import was not kept: named is the one that the files name.
+            source = task.origin.claim
         if source is not None:
-            origins.add((source.run_id, how, source.ledger_id, source.size, source.root))
+            origins.add((source.run_id, source.ledger_id, source.size, source.root))
     told = (
-        f"run {escape(run_id)} ({how}ledger `{ledger_id}`, {size} events, root `{root}`)"
-        for run_id, how, ledger_id, size, root in sorted(origins)
+        f"run {escape(run_id)} (ledger `{ledger_id}`, {size} events, root `{root}`)"
+        for run_id, ledger_id, size, root in sorted(origins)
     )
     return "".join(f", from {source}" for source in told)

@@ -59,7 +59,7 @@ def test_exported_files_are_named_as_what_they_are(acl: Acl, tmp_path: Path) -> 
         known = view.ledger_id.hex()
     assert "said by the import to be from run first: 2 tasks" in text
     summary = (tmp_path / second / "summary.md").read_text()
-    told = f"from run first (imported from exported files, which name ledger `{known}`"
+    told = f"from run first (ledger `{known}`"
     assert told in summary
     records = [json.loads(file.read_text()) for file in (tmp_path / second / "details").iterdir()]
     assert [record["acl"]["reused_from"]["ledger_id"] for record in records] == [known] * 2
