@@ -29,7 +29,9 @@ _RUNS_OWN: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     PARAMS: (("output", "run_id"),),
 }
 _LINES: Final = re.compile(
-    rb"(?m)^(?:\*\*(?:Run|Started|Finished):\*\* |- (?:Imported from|Ledger|Size|Root): ).*\n"
+    rb"(?m)^(?:\*\*(?:Run|Started|Finished):\*\* "
+    # Which checksum an input had where it ran, only the ledger holds.
+    rb"|- (?:Imported from|Reused although their input changed|Ledger|Size|Root): ).*\n"
 )
 
 Kind = Literal["missing", "extra", "differs"]

@@ -106,3 +106,14 @@ def test_the_differences_come_back_from_exported_files(
     assert frozen(Path(imported["path"])) == frozen(chain / "third")
     assert acl("export", imported["path"], tmp_path / "again").status == 0
     assert acl("diff", "--trees", tmp_path / "files", tmp_path / "again").status == 0
+
+
+def test_a_run_with_changed_inputs_comes_back_from_its_files(
+    acl: Acl, chain: Path, tmp_path: Path
+) -> None:
+    changed = (*SEARCHED, "--benchmark-param", "seed=2", "--reuse-changed", "--run-id", "changed")
+    assert acl(*changed, "--reuse-run-id", "first").status == 0
+    assert acl("export", chain / "changed", tmp_path / "files").status == 0
+    imported = acl("import", tmp_path / "files", "--results-dir", "other", "--json").document()
+    assert acl("export", imported["path"], tmp_path / "again").status == 0
+    assert acl("diff", "--trees", tmp_path / "files", tmp_path / "again").status == 0
