@@ -37,7 +37,7 @@ def attempt_trailer(attempt: AttemptState, reading: Reading) -> dict[str, object
     }
     result = reading.event(attempt.result, ev.ResultRecorded)
     more = {
-        "reused_from": source(attempt.origin or attempt.claim),
+        "reused_from": source(None if attempt.anew else attempt.origin or attempt.claim),
         "measured": sorted(attempt.metrics),
         "fatal": attempt.fatal,
         "redactions": result.redactions if result else None,

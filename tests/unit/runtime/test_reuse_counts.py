@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from exporters.details import build_detail_record
 from exporters.run_files import run_info
 from exporters.summary import summary
 from ledger.view import LedgerView
@@ -66,6 +67,19 @@ def test_an_attempt_that_was_made_anew_is_not_counted_as_reused(tmp_path: Path) 
     ran = from_first(tmp_path, Judging(wants_files=True), agent)
     assert agent.asked == ["a"]
     assert ran.state.counts().reused_attempts == 1
+
+
+def test_the_record_of_an_attempt_that_was_made_anew_names_no_other_run(tmp_path: Path) -> None:
+    judged(tmp_path, Judging(works=False), Agent(), "first")
+    ran = from_first(tmp_path, Judging(wants_files=True), Agent())
+    assert ran.outcome.path is not None
+    with LedgerView.open(ran.outcome.path) as view:
+        told: Any = {
+            name: build_detail_record(ran.state.tasks[name], ran.state, view)["acl"]
+            for name in "ab"
+        }
+    assert "reused_from" not in told["a"]["attempts"]["1"]
+    assert told["b"]["attempts"]["1"]["reused_from"]["run_id"] == "first"
 
 
 def test_attempts_of_a_task_that_is_reused_whole_are_not_counted_apart(tmp_path: Path) -> None:
