@@ -9,12 +9,14 @@ An error carries data, says in one line what happened and where, and names a way
     │   ├── LedgerExists            create never replaces
     │   ├── AlreadySealed           nothing more is recorded
     │   ├── ValueRefused            a value that the canonical form cannot hold
-    │   └── RunNotFound             no such run, task, event or blob
+    │   ├── RunNotFound             no such run, task, event or blob
+    │   └── KeyRefused              a key that is malformed, weak, or not to be used so
     ├── VersionUnsupported      3   intact, but written by a newer release
     ├── IntegrityError          4   stored bytes contradict each other
     │   ├── LedgerRolledBack        older than its own side file, or copied without its -wal
     │   ├── LedgerDamaged           a stored byte is not what was stored
-    │   └── ProofInvalid            a note, checkpoint or proof does not hold
+    │   ├── ProofInvalid            a note, checkpoint or proof does not hold
+    │   └── SignatureRefused        this would contradict what the key has signed before
     ├── ExportRefused           5   the target holds something else
     ├── LedgerStateError        1   the event is not legal in this state
     ├── NotStored               1   nothing of this batch is in the ledger
@@ -96,6 +98,12 @@ class RunNotFound(UsageError):
     """There is no run, task, event or blob of that name."""
 
 
+class KeyRefused(UsageError):
+    """A key is malformed, weak, or cannot be used so; its text is never quoted."""
+
+    hint = "make one with `acl keygen`"
+
+
 class VersionUnsupported(AclError):
     """The ledger is intact, but a newer release wrote it."""
 
@@ -128,6 +136,12 @@ class ProofInvalid(IntegrityError):
     """A note, checkpoint or proof does not hold."""
 
     hint = "ask for the note and the key again from their source"
+
+
+class SignatureRefused(IntegrityError):
+    """What was to be signed does not extend what the key has signed of this ledger before."""
+
+    hint = "an older copy was put in its place; restore the ledger that was signed"
 
 
 class ExportRefused(AclError):

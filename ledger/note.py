@@ -26,7 +26,7 @@ whoever brings the keys.
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -186,6 +186,26 @@ def parse_note(data: bytes) -> SignedNote:
     return SignedNote(text + b"\n", tuple(map(_parse_signature, lines)))
 
 
+def signers_of(signed: SignedNote, verifiers: Sequence[Verifier]) -> tuple[Verifier, ...]:
+    """Return those of `verifiers` that signed a note, at least one, each once.
+
+    Lines of unknown keys say nothing. Raises ProofInvalid if a line that names one of `verifiers`
+    is not of it, or none of them signed.
+    """
+    known = {(one.name, one.key_id): one for one in verifiers}
+    good: dict[tuple[str, bytes], Verifier] = {}
+    for line in signed.signatures:
+        verifier = known.get((line.name, line.key_id))
+        if verifier is None:
+            continue
+        if not verifier.verify(signed.text, line.signature):
+            raise ProofInvalid(f"the signature that is said to be of {line.name} is not")
+        good[line.name, line.key_id] = verifier
+    if not good:
+        raise ProofInvalid("no known key signed this")
+    return tuple(good.values())
+
+
 def valid_name(name: str) -> bool:
     """Tell whether `name` can name a key: not empty, no Unicode space, no plus sign."""
     return bool(name) and not _NAME_FORBIDS.search(name)
@@ -197,7 +217,7 @@ def _parse_signature(line: bytes) -> Signature:
     name, _, encoded = line.removeprefix(_DASH).decode().partition(" ")
     if not valid_name(name):
         raise ProofInvalid("a signature line has no valid key name")
-    signed = _decode_base64(encoded.encode())
+    signed = decode_base64(encoded.encode())
     if signed is None or len(signed) <= KEY_ID_BYTES:
         raise ProofInvalid("a signature line does not end in base64 of a key id and a signature")
     return Signature(name, signed[:KEY_ID_BYTES], signed[KEY_ID_BYTES:])
@@ -227,13 +247,13 @@ def _parse_size(line: bytes) -> int:
 
 
 def _parse_root(line: bytes) -> bytes:
-    root = _decode_base64(line)
+    root = decode_base64(line)
     if root is None or len(root) != HASH_BYTES:
         raise ProofInvalid(f"a checkpoint's root is {HASH_BYTES} bytes in padded base64")
     return root
 
 
-def _decode_base64(encoded: bytes) -> bytes | None:
+def decode_base64(encoded: bytes) -> bytes | None:
     """Decode the one spelling that `b64encode` writes; None for any other."""
     try:
         data = b64decode(encoded, validate=True)

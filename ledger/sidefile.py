@@ -85,7 +85,14 @@ def _content(path: Path) -> bytes:
 
 def write(ledger: Path, data: bytes, *, signed: bool) -> None:
     """Replace the side file by `data` at once and for good, or raise OSError."""
-    path = paths(ledger)[0 if signed else 1]
+    replace(paths(ledger)[0 if signed else 1], data)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replace a file that only the holder of a lock writes, at once and for good.
+
+    Raises OSError; then the file is as it was.
+    """
     new = path.with_name(path.name + ".new")
     # What a writer left that had no room, or somebody's link: only the holder of the lock is here.
     new.unlink(missing_ok=True)
