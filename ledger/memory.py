@@ -8,7 +8,7 @@ here, durably, before the signature exists.
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -72,6 +72,16 @@ class Memory:
             if last is not None:
                 _compare(last, checkpoint, root_at)
             sidefile.replace(self._path(checkpoint.origin), note.format_checkpoint(checkpoint))
+
+    def sign(
+        self, checkpoint: note.Checkpoint, signers: Iterable[note.Signer], root_at: RootAt
+    ) -> bytes:
+        """Return the note of a checkpoint that `signers` sign, once it extends what they signed.
+
+        Raises what `extend` raises.
+        """
+        self.extend(checkpoint, root_at)
+        return note.sign(checkpoint.text, signers)
 
     def _path(self, origin: str) -> Path:
         # An origin is no file name: it has slashes.

@@ -18,7 +18,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from ledger import database, note, sidefile, wal
+from ledger import database, note, sidefile, tlog, wal
 from ledger.database import Database, explain, in_doubt, out_of_room
 from ledger.errors import (
     AclError,
@@ -30,7 +30,9 @@ from ledger.errors import (
 )
 from ledger.events import AnyEvent, LedgerSealed
 from ledger.lock import WAIT, WriterLock, lock_path
+from ledger.memory import Memory
 from ledger.opening import Source, ledger_file
+from ledger.records import Records
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 from ledger.view import LedgerView
 
@@ -71,11 +73,14 @@ class Ledger:
     `size`, `root` and `sealed` tell what is on disk; only a commit moves them.
     """
 
-    def __init__(self, path: Path, lock: WriterLock, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, path: Path, lock: WriterLock, clock: Clock, entropy: Entropy, memory: Memory | None
+    ) -> None:
         self.path = path
         self._writer_lock = lock
         self._clock = clock
         self._entropy = entropy
+        self._memory = Memory() if memory is None else memory
         self._lock = Lock()
         self._waiting: deque[_Ticket] = deque()
         self._dead: str | None = None
@@ -107,17 +112,19 @@ class Ledger:
         clock: Clock = system_clock,
         entropy: Entropy = os.urandom,
         wait: float = WAIT,
+        memory: Memory | None = None,
     ) -> Self:
         """Make an empty ledger at `path` (a file, or a directory that exists) and open it.
 
-        The same clock and entropy give the same roots. Raises LedgerExists, LedgerLocked after
+        The same clock and entropy give the same roots. `memory` holds what the signers of its
+        checkpoints have signed, by default that of this user. Raises LedgerExists, LedgerLocked after
         `wait` seconds, or UsageError where the file system cannot hold one.
         """
         file = ledger_file(path)
         lock = _take_lock(file, wait)
         try:
             database.create(file)
-            return cls(file, lock, clock, entropy)
+            return cls(file, lock, clock, entropy, memory)
         except BaseException:
             lock.release()
             raise
@@ -130,6 +137,7 @@ class Ledger:
         clock: Clock = system_clock,
         entropy: Entropy = os.urandom,
         wait: float = WAIT,
+        memory: Memory | None = None,
     ) -> Self:
         """Open a ledger to go on with it, after reading it whole: tree, machines, checkpoints.
 
@@ -143,7 +151,7 @@ class Ledger:
             Source(file).close()
         lock = _take_lock(file, wait)
         try:
-            ledger = cls(file, lock, clock, entropy)
+            ledger = cls(file, lock, clock, entropy, memory)
         except BaseException:
             lock.release()
             raise
@@ -314,7 +322,8 @@ class Ledger:
         """Write down size and root of all that is on disk, in the ledger and beside it.
 
         Without a signer the checkpoint is unsigned, under an origin that says so; else the origin
-        names the first signer. Returns once both are durable; UsageError while there is no event.
+        names the first signer. Returns once both are durable; UsageError while there is no event,
+        SignatureRefused where the ledger does not extend what was signed of it before.
         """
         with self._lock:
             self._require_usable()
@@ -329,7 +338,9 @@ class Ledger:
         else:
             origin = note.unsigned_origin(self.ledger_id)
         checkpoint = note.Checkpoint(origin, size, root)
-        data = note.sign(checkpoint.text, signers) if signers else checkpoint.text
+        data = checkpoint.text
+        if signers:
+            data = self._memory.sign(checkpoint, signers, self._root_at)
         try:
             if data != self._tail.last_note:
                 self._database.store_checkpoint(self._tail.checkpoints, size, data.decode())
@@ -344,6 +355,13 @@ class Ledger:
         except OSError as error:
             raise NotStored(f"the checkpoint at {size} was not written: {error}") from error
         return checkpoint
+
+    def _root_at(self, size: int) -> bytes:
+        """The root of the first `size` events on disk."""
+        if self._tail.last_size == size and self._tail.last_note:
+            return sidefile.parse(self._tail.last_note).checkpoint.root
+        records = Records(self._database.query, indexed=False)
+        return tlog.Frontier(tlog.leaf_hash(one.head) for one in records.scan(0, size)).root()
 
     def seal(self, *signers: note.Signer) -> note.Checkpoint:
         """End the ledger: `ledger.sealed`, a checkpoint, and one read-only file of it all.
