@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ledger.state import TaskState
@@ -36,8 +36,20 @@ def detail_names(tasks: Iterable[TaskState]) -> dict[str, str]:
     or that a file system which folds case would take for another task's, gets `--` and 12 hex
     digits of SHA-256(task id NUL category).
     """
-    keys = {task.id: (task.id, task.category) for task in tasks}
-    degree = {task_id: 0 if _is_fit(_plain(*key)) else 1 for task_id, key in keys.items()}
+    return distinct_names({task.id: (task.id, task.category) for task in tasks})
+
+
+def distinct_names(
+    keys: Mapping[str, tuple[str, str | None]], reserved: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """The name of each pair of a task's id and its category, by task id, as `detail_names` says.
+
+    `reserved` are lower-case names that no task may have, whatever the case.
+    """
+    degree = {
+        task_id: 0 if _is_fit(name := _plain(*key)) and name.lower() not in reserved else 1
+        for task_id, key in keys.items()
+    }
     while True:
         names = {task_id: _NAMES[degree[task_id]](*key) for task_id, key in keys.items()}
         taken = Counter(name.lower() for name in names.values())
