@@ -10,16 +10,12 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from ledger import database, note, sidefile, tlog, wal
-from ledger.database import Database, explain, in_doubt, out_of_room
+from ledger import database, note, sidefile
 from ledger.errors import (
     AclError,
     AlreadySealed,
@@ -28,19 +24,15 @@ from ledger.errors import (
     RunNotFound,
     UsageError,
 )
-from ledger.events import AnyEvent, LedgerSealed
+from ledger.events import LedgerSealed
 from ledger.lock import WAIT, WriterLock, lock_path
 from ledger.memory import Memory
 from ledger.opening import Source, ledger_file
-from ledger.records import Records
-from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
+from ledger.tail import Clock, Copy, Entropy, Receipt
 from ledger.view import LedgerView
+from ledger.writer import Item, Writer
 
 __all__ = ["Clock", "Copy", "Entropy", "Ledger", "Receipt"]
-
-Item = AnyEvent | Copy
-# Millions of steps of SQLite's machine for one statement: the last pieces are found among all.
-_OPENING_STEPS = 100_000
 
 
 def system_clock() -> tuple[int, int]:
@@ -58,15 +50,6 @@ class _Ticket:
         """Whether it was in a commit that broke off, and is not stored: it is tried by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Committed:
-    """What is on disk; replaced as a whole after each commit."""
-
-    size: int
-    root: bytes
-    sealed: bool
-
-
 class Ledger:
     """A ledger open for writing; every method is thread-safe. Use `create` or `open`.
 
@@ -78,31 +61,10 @@ class Ledger:
     ) -> None:
         self.path = path
         self._writer_lock = lock
-        self._clock = clock
-        self._entropy = entropy
         self._memory = Memory() if memory is None else memory
         self._lock = Lock()
         self._waiting: deque[_Ticket] = deque()
-        self._dead: str | None = None
-        self._stale = False
-        self._promised: list[Receipt | AclError] | None = None
-        """What becomes of the batches of a commit under way, if it is stored."""
-        beside = sidefile.read(path)
-        # Nobody writes: the lock is ours, and this process has no connection to write with yet.
-        wal.check(path)
-        # Closing a connection that could write folds the -wal into the file and deletes it: a
-        # ledger that is refused here must keep it.
-        with closing(Source(path, locked=True)) as source:
-            query = partial(source.query, allowed=_OPENING_STEPS)
-            self._tail = Tail(query, clock, entropy, beside)
-        self._committed = self._now()
-        self._database = Database(path)
-        try:
-            if not self._committed.sealed:
-                self._database.begin_writing()
-        except BaseException:
-            self._database.close()
-            raise
+        self._writer = Writer(path, clock, entropy)
 
     @classmethod
     def create(
@@ -117,8 +79,8 @@ class Ledger:
         """Make an empty ledger at `path` (a file, or a directory that exists) and open it.
 
         The same clock and entropy give the same roots. `memory` holds what the signers of its
-        checkpoints have signed, by default that of this user. Raises LedgerExists, LedgerLocked after
-        `wait` seconds, or UsageError where the file system cannot hold one.
+        checkpoints have signed, by default that of this user. Raises LedgerExists, LedgerLocked
+        after `wait` seconds, or UsageError where the file system cannot hold one.
         """
         file = ledger_file(path)
         lock = _take_lock(file, wait)
@@ -164,21 +126,21 @@ class Ledger:
     @property
     def ledger_id(self) -> bytes:
         """The 16 bytes that name this ledger."""
-        return self._tail.ledger_id
+        return self._writer.tail.ledger_id
 
     @property
     def size(self) -> int:
         """How many events are on disk."""
-        return self._committed.size
+        return self._writer.committed.size
 
     @property
     def sealed(self) -> bool:
         """Whether the ledger was sealed."""
-        return self._committed.sealed
+        return self._writer.committed.sealed
 
     def root(self) -> bytes:
         """Return the root of the tree over all events on disk."""
-        return self._committed.root
+        return self._writer.committed.root
 
     def append(self, *items: Item) -> Receipt:
         """Record `items` in order; return once all are on disk, or record none.
@@ -204,7 +166,7 @@ class Ledger:
             tickets = [self._waiting.popleft() for _ in range(len(self._waiting))]
         outcomes: Sequence[Receipt | AclError]
         try:
-            outcomes = self._store([ticket.items for ticket in tickets])
+            outcomes = self._writer.store([ticket.items for ticket in tickets])
         except AclError as error:
             outcomes = [error] * len(tickets)
         except BaseException as error:
@@ -221,13 +183,13 @@ class Ledger:
 
     def _settle(self, tickets: list[_Ticket]) -> None:
         """Find out what became of batches whose commit broke off."""
-        staged, promised = self._tail.frontier, self._promised
+        staged, promised = self._writer.tail.frontier, self._writer.promised
         try:
-            self._recover(reopen=True)
+            self._writer.recover(reopen=True)
         except (AclError, sqlite3.Error) as error:
-            promised = [self._die(f"the writer broke off; then {error}")] * len(tickets)
+            promised = [self._writer.die(f"the writer broke off; then {error}")] * len(tickets)
         else:
-            if self._tail.frontier != staged:
+            if self._writer.tail.frontier != staged:
                 promised = None
         if promised is None:
             for ticket in tickets:
@@ -243,80 +205,7 @@ class Ledger:
         that `append` raises.
         """
         with self._lock:
-            return self._store(batches)
-
-    def _store(self, batches: Sequence[Iterable[Item]]) -> list[Receipt | AclError]:
-        self._require_usable()
-        before = self._tail.size
-        outcomes: list[Receipt | AclError] = []
-        # An exception between here and the commit leaves the tail ahead of the file.
-        self._stale = True
-        self._promised = None
-        for items in batches:
-            try:
-                outcomes.append(self._tail.stage(items))
-            except AclError as error:
-                outcomes.append(error)
-        self._promised = outcomes
-        failure = self._commit(before) if self._tail.size > before else None
-        if failure is not None:
-            return [one if isinstance(one, AclError) else failure for one in outcomes]
-        self._stale = False
-        self._committed = self._now()
-        return outcomes
-
-    def _commit(self, before: int) -> AclError | None:
-        """Store what is staged; None if it is on disk, else what its callers are to be told."""
-        rows, staged = self._tail.take_rows(), self._tail.frontier
-        try:
-            self._database.store(rows)
-        except sqlite3.Error as error:
-            why = f"{rows.first_type} was not stored as event {before}: {explain(error)}"
-            if in_doubt(error):
-                return self._die(f"whether {rows.first_type} at {before} is stored: {error}")
-            try:
-                self._recover(reopen=not out_of_room(error))
-            except (AclError, sqlite3.Error) as second:
-                return self._die(f"{why}; then {second}")
-            if self._tail.frontier == staged:
-                return None
-            if self._tail.size != before:
-                return self._die(f"{why}; yet there are {self._tail.size} events")
-            self._stale = False
-            return NotStored(why)
-        return None
-
-    def _recover(self, *, reopen: bool) -> None:
-        """Read the end of the ledger anew from the file."""
-        if reopen:
-            self._database.close()
-            self._database = Database(self.path)
-            self._database.begin_writing()
-        else:
-            self._database.roll_back()
-        session = self._tail.session
-        self._tail = Tail(self._database.query, self._clock, self._entropy)
-        self._tail.session = session
-        self._committed = self._now()
-        self._stale = False
-
-    def _require_usable(self) -> None:
-        if self._dead is not None:
-            raise LedgerDead(self._dead)
-        if self._database.closed:
-            if self.sealed:
-                raise AlreadySealed(str(self.path), self.size)
-            raise UsageError(f"{self.path} is closed")
-        if self._stale:
-            self._recover(reopen=True)
-
-    def _die(self, why: str) -> LedgerDead:
-        self._dead = f"{self.path}: {why}"
-        self._database.close()
-        return LedgerDead(self._dead)
-
-    def _now(self) -> _Committed:
-        return _Committed(self._tail.size, self._tail.root, self._tail.machine.sealed)
+            return self._writer.store(batches)
 
     def checkpoint(self, *signers: note.Signer) -> note.Checkpoint:
         """Write down size and root of all that is on disk, in the ledger and beside it.
@@ -326,11 +215,12 @@ class Ledger:
         SignatureRefused where the ledger does not extend what was signed of it before.
         """
         with self._lock:
-            self._require_usable()
+            self._writer.require_usable()
             return self._checkpoint(signers)
 
     def _checkpoint(self, signers: tuple[note.Signer, ...]) -> note.Checkpoint:
-        size, root = self._committed.size, self._committed.root
+        writer = self._writer
+        size, root = writer.committed.size, writer.committed.root
         if not size:
             raise UsageError(f"{self.path} has no event yet")
         if signers:
@@ -340,28 +230,13 @@ class Ledger:
         checkpoint = note.Checkpoint(origin, size, root)
         data = checkpoint.text
         if signers:
-            data = self._memory.sign(checkpoint, signers, self._root_at)
+            data = self._memory.sign(checkpoint, signers, writer.root_at)
+        writer.store_checkpoint(size, data)
         try:
-            if data != self._tail.last_note:
-                self._database.store_checkpoint(self._tail.checkpoints, size, data.decode())
-                self._tail.checkpoints += 1
-                self._tail.last_note, self._tail.last_size = data, size
             sidefile.write(self.path, data, signed=bool(signers))
-        except sqlite3.Error as error:
-            if in_doubt(error):
-                raise self._die(f"whether the checkpoint at {size} is stored: {error}") from error
-            self._stale = True
-            raise NotStored(f"the checkpoint at {size} was not stored: {explain(error)}") from error
         except OSError as error:
             raise NotStored(f"the checkpoint at {size} was not written: {error}") from error
         return checkpoint
-
-    def _root_at(self, size: int) -> bytes:
-        """The root of the first `size` events on disk."""
-        if self._tail.last_size == size and self._tail.last_note:
-            return sidefile.parse(self._tail.last_note).checkpoint.root
-        records = Records(self._database.query, indexed=False)
-        return tlog.Frontier(tlog.leaf_hash(one.head) for one in records.scan(0, size)).root()
 
     def seal(self, *signers: note.Signer) -> note.Checkpoint:
         """End the ledger: `ledger.sealed`, a checkpoint, and one read-only file of it all.
@@ -370,24 +245,24 @@ class Ledger:
         call, does it. Every step may have been done before. RunNotFound if there is no event.
         """
         with self._lock:
-            self._require_usable()
+            self._writer.require_usable()
             if not self.size:
                 raise RunNotFound(
                     f"{self.path} holds no event yet", hint="there is nothing to seal"
                 )
             if not self.sealed:
-                (outcome,) = self._store([[LedgerSealed()]])
+                (outcome,) = self._writer.store([[LedgerSealed()]])
                 if isinstance(outcome, AclError):
                     raise outcome
             checkpoint = self._checkpoint(signers)
-            self._database.fold()
+            self._writer.database.fold()
             return checkpoint
 
     def _finish_seal(self) -> None:
         """Do what a writer that died in `seal` had left to do."""
-        if self._tail.last_size < self.size:
+        if self._writer.tail.last_size < self.size:
             self._checkpoint(())
-        self._database.fold()
+        self._writer.database.fold()
 
     def view(self) -> LedgerView:
         """Open a reader of this ledger; it sees what is committed when it is asked."""
@@ -396,7 +271,7 @@ class Ledger:
     def close(self) -> None:
         """Close the file and let go of the lock; may be called again."""
         with self._lock:
-            self._database.close()
+            self._writer.database.close()
             self._writer_lock.release()
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import LedgerView, canonical, note, schema, sidefile, store, tlog
+from ledger import LedgerView, canonical, note, schema, sidefile, tlog, writer
 from ledger import events as ev
 from ledger.codec import Header
 from ledger.database import Database, Rows
@@ -660,7 +660,7 @@ def test_a_file_that_cannot_be_opened_again_leaves_the_writer_dead(
         ledger.append(*say.opening("t"))
         failing.next()
         monkeypatch.setattr(
-            store, "Database", lambda _: (_ for _ in ()).throw(UsageError("no longer there"))
+            writer, "Database", lambda _: (_ for _ in ()).throw(UsageError("no longer there"))
         )
         with pytest.raises(LedgerDead, match="no longer there"):
             ledger.append(ev.TaskStarted(task="t"))

@@ -330,7 +330,7 @@ def test_without_patience_the_caller_is_told_and_the_recorder_goes_on(
 
 def test_a_disk_that_is_really_full_keeps_what_was_stored(recorder: Recorder) -> None:
     begin(recorder, "t")
-    connection = recorder.ledger._database._connection
+    connection = recorder.ledger._writer.database._connection
     assert connection is not None
     ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
     connection.execute(f"PRAGMA max_page_count = {pages + 4}")

@@ -1,0 +1,165 @@
+"""The file of a ledger and its end in memory, kept in step: what one writer does, one at a time.
+
+Nobody is told that something is stored before it is on disk, and nobody is told that it is not
+before the file was asked again.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ledger import sidefile, tlog, wal
+from ledger.database import Database, explain, in_doubt, out_of_room
+from ledger.errors import AclError, AlreadySealed, LedgerDead, NotStored, UsageError
+from ledger.events import AnyEvent
+from ledger.opening import Source
+from ledger.records import Records
+from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
+
+Item = AnyEvent | Copy
+# Millions of steps of SQLite's machine for one statement: the last pieces are found among all.
+_OPENING_STEPS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What is on disk; replaced as a whole after each commit."""
+
+    size: int
+    root: bytes
+    sealed: bool
+
+
+class Writer:
+    """The one connection that writes, and the tail; the caller holds the lock and takes turns.
+
+    `committed` tells what is on disk; only a commit moves it. `promised` is what becomes of the
+    batches of a commit under way, if it is stored.
+    """
+
+    def __init__(self, path: Path, clock: Clock, entropy: Entropy) -> None:
+        self.path = path
+        self._clock = clock
+        self._entropy = entropy
+        self._dead: str | None = None
+        self.stale = False
+        """Whether the tail is ahead of the file, or the other way round."""
+        self.promised: list[Receipt | AclError] | None = None
+        beside = sidefile.read(path)
+        # Nobody writes: the lock is ours, and this process has no connection to write with yet.
+        wal.check(path)
+        # Closing a connection that could write folds the -wal into the file and deletes it: a
+        # ledger that is refused here must keep it.
+        with closing(Source(path, locked=True)) as source:
+            query = partial(source.query, allowed=_OPENING_STEPS)
+            self.tail = Tail(query, clock, entropy, beside)
+        self.committed = self._now()
+        self.database = Database(path)
+        try:
+            if not self.committed.sealed:
+                self.database.begin_writing()
+        except BaseException:
+            self.database.close()
+            raise
+
+    def store(self, batches: Sequence[Iterable[Item]]) -> list[Receipt | AclError]:
+        """Record several batches in one transaction; return what became of each."""
+        self.require_usable()
+        before = self.tail.size
+        outcomes: list[Receipt | AclError] = []
+        # An exception between here and the commit leaves the tail ahead of the file.
+        self.stale = True
+        self.promised = None
+        for items in batches:
+            try:
+                outcomes.append(self.tail.stage(items))
+            except AclError as error:
+                outcomes.append(error)
+        self.promised = outcomes
+        failure = self._commit(before) if self.tail.size > before else None
+        if failure is not None:
+            return [one if isinstance(one, AclError) else failure for one in outcomes]
+        self.stale = False
+        self.committed = self._now()
+        return outcomes
+
+    def _commit(self, before: int) -> AclError | None:
+        """Store what is staged; None if it is on disk, else what its callers are to be told."""
+        rows, staged = self.tail.take_rows(), self.tail.frontier
+        try:
+            self.database.store(rows)
+        except sqlite3.Error as error:
+            why = f"{rows.first_type} was not stored as event {before}: {explain(error)}"
+            if in_doubt(error):
+                return self.die(f"whether {rows.first_type} at {before} is stored: {error}")
+            try:
+                self.recover(reopen=not out_of_room(error))
+            except (AclError, sqlite3.Error) as second:
+                return self.die(f"{why}; then {second}")
+            if self.tail.frontier == staged:
+                return None
+            if self.tail.size != before:
+                return self.die(f"{why}; yet there are {self.tail.size} events")
+            self.stale = False
+            return NotStored(why)
+        return None
+
+    def store_checkpoint(self, size: int, note: bytes) -> None:
+        """Add a checkpoint to the ledger, unless it is the last one; LedgerDead or NotStored."""
+        tail = self.tail
+        if note == tail.last_note:
+            return
+        try:
+            self.database.store_checkpoint(tail.checkpoints, size, note.decode())
+        except sqlite3.Error as error:
+            if in_doubt(error):
+                raise self.die(f"whether the checkpoint at {size} is stored: {error}") from error
+            self.stale = True
+            raise NotStored(f"the checkpoint at {size} was not stored: {explain(error)}") from error
+        tail.checkpoints += 1
+        tail.last_note, tail.last_size = note, size
+
+    def root_at(self, size: int) -> bytes:
+        """The root of the first `size` events on disk."""
+        if self.tail.last_size == size and self.tail.last_note:
+            return sidefile.parse(self.tail.last_note).checkpoint.root
+        records = Records(self.database.query, indexed=False)
+        return tlog.Frontier(tlog.leaf_hash(one.head) for one in records.scan(0, size)).root()
+
+    def recover(self, *, reopen: bool) -> None:
+        """Read the end of the ledger anew from the file."""
+        if reopen:
+            self.database.close()
+            self.database = Database(self.path)
+            self.database.begin_writing()
+        else:
+            self.database.roll_back()
+        session = self.tail.session
+        self.tail = Tail(self.database.query, self._clock, self._entropy)
+        self.tail.session = session
+        self.committed = self._now()
+        self.stale = False
+
+    def require_usable(self) -> None:
+        """Raise LedgerDead, AlreadySealed or UsageError where nothing more can be written."""
+        if self._dead is not None:
+            raise LedgerDead(self._dead)
+        if self.database.closed:
+            if self.committed.sealed:
+                raise AlreadySealed(str(self.path), self.committed.size)
+            raise UsageError(f"{self.path} is closed")
+        if self.stale:
+            self.recover(reopen=True)
+
+    def die(self, why: str) -> LedgerDead:
+        """Close for good, and return the error that says why."""
+        self._dead = f"{self.path}: {why}"
+        self.database.close()
+        return LedgerDead(self._dead)
+
+    def _now(self) -> Committed:
+        return Committed(self.tail.size, self.tail.root, self.tail.machine.sealed)
