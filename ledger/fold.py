@@ -75,8 +75,9 @@ def _run(state: RunState, recorded: Recorded, event: ev.RunEvent) -> None:
         case ev.RunFinished():
             state.finished = event
             state.finished_at = recorded.at
-        case ev.OriginalRecorded():
-            state.originals.append(recorded.seq)
+        case ev.OriginalRecorded() | ev.SourceRecorded():
+            is_original = isinstance(event, ev.OriginalRecorded)
+            (state.originals if is_original else state.sources).append(recorded.seq)
         case ev.RunStarted() | ev.SummaryStarted():
             pass
         case _:

@@ -301,6 +301,7 @@ class RunState:
     tasks: dict[str, TaskState] = field(default_factory=dict)
     metrics: list[tuple[int, str, ev.MetricsComputed]] = field(default_factory=list)
     originals: list[int] = field(default_factory=list)
+    sources: list[int] = field(default_factory=list)
     annotations: list[int] = field(default_factory=list)
     extensions: list[int] = field(default_factory=list)
     erasures: list[int] = field(default_factory=list)

@@ -352,13 +352,8 @@ class Step:
         attempt = self.attempt()
         if event.call_id not in attempt.calls:
             self.refuse(f"call {event.call_id!r} is not open")
-        self.put(
-            replace(
-                attempt,
-                calls=attempt.calls - {event.call_id},
-                lost=attempt.lost | {event.call_id},
-            )
-        )
+        one = {event.call_id}
+        self.put(replace(attempt, calls=attempt.calls - one, lost=attempt.lost | one))
 
 
 RULES: Final[dict[type[ev.Event], Callable[[Step, Any], None]]] = {
@@ -372,6 +367,7 @@ RULES: Final[dict[type[ev.Event], Callable[[Step, Any], None]]] = {
     ev.InterruptRequested: Step.while_open,
     ev.RunFinished: Step.finished,
     ev.OriginalRecorded: Step.while_open,
+    ev.SourceRecorded: Step.while_open,
     ev.TaskReused: Step.task_reused,
     ev.TaskStarted: Step.task_started,
     ev.TaskFinished: Step.task_finished,

@@ -61,6 +61,8 @@ from ledger.events.run import (
     RunImported,
     RunStarted,
     RunStatus,
+    SourceRecorded,
+    SourceRole,
     SummaryStarted,
     TaskRef,
     TasksSelected,
@@ -79,6 +81,7 @@ RunEvent = (
     | InterruptRequested
     | RunFinished
     | OriginalRecorded
+    | SourceRecorded
 )
 OneTaskEvent = TaskReused | TaskStarted | TaskFinished | TaskCancelled
 OneAttemptEvent = (
@@ -118,6 +121,7 @@ _ALL: Final[tuple[type[AnyEvent], ...]] = (
     InterruptRequested,
     RunFinished,
     OriginalRecorded,
+    SourceRecorded,
     TaskReused,
     TaskStarted,
     TaskFinished,
@@ -201,6 +205,8 @@ __all__ = [
     "RunImported",
     "RunStarted",
     "RunStatus",
+    "SourceRecorded",
+    "SourceRole",
     "SummaryStarted",
     "TaskCancelled",
     "TaskEvent",

@@ -17,13 +17,14 @@ from ledger.events.base import (
 )
 
 RunStatus = Literal["completed", "failed", "timed_out", "cancelled"]
+SourceRole = Literal["benchmark", "harness", "recipe", "analyzer"]
 
 
 class Repo(Part):
-    """The commit a source tree stood at."""
+    """The commit a source tree stood at; `dirty` is None where nobody could say."""
 
     sha: str
-    dirty: bool
+    dirty: bool | None = None
 
 
 class RunCreated(Event):
@@ -207,6 +208,25 @@ class OriginalRecorded(Event):
     type: Literal["original.recorded"] = "original.recorded"
     code: ClassVar[int] = 64
 
+    path: Text
+    bytes: Count
+    sha256: str | None = None
+    content: Value = None
+
+
+class SourceRecorded(Event):
+    """A source file of a plug-in that the run works with, as redaction left it.
+
+    `name` is the id of the plug-in, `path` the file's place below its package. `sha256` is of the
+    original bytes, given only for 1 KiB and more; `content` is text or Binary, or None where the
+    file was too large to keep.
+    """
+
+    type: Literal["source.recorded"] = "source.recorded"
+    code: ClassVar[int] = 65
+
+    role: SourceRole
+    name: Text
     path: Text
     bytes: Count
     sha256: str | None = None
