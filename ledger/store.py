@@ -62,6 +62,7 @@ class Ledger:
         self.path = path
         self._writer_lock = lock
         self._memory = Memory() if memory is None else memory
+        self._signed: note.Checkpoint | None = None
         self._lock = Lock()
         self._waiting: deque[_Ticket] = deque()
         self._writer = Writer(path, clock, entropy)
@@ -207,18 +208,21 @@ class Ledger:
         with self._lock:
             return self._writer.store(batches)
 
-    def checkpoint(self, *signers: note.Signer) -> note.Checkpoint:
+    def checkpoint(self, *signers: note.Signer, stored: bool = True) -> note.Checkpoint:
         """Write down size and root of all that is on disk, in the ledger and beside it.
 
         Without a signer the checkpoint is unsigned, under an origin that says so; else the origin
         names the first signer. Returns once both are durable; UsageError while there is no event,
-        SignatureRefused where the ledger does not extend what was signed of it before.
+        SignatureRefused where the ledger does not extend what was signed of it before. Unless
+        `stored` it is written beside the ledger only: for the many that nobody will ask for.
         """
         with self._lock:
             self._writer.require_usable()
-            return self._checkpoint(signers)
+            return self._checkpoint(signers, stored=stored)
 
-    def _checkpoint(self, signers: tuple[note.Signer, ...]) -> note.Checkpoint:
+    def _checkpoint(
+        self, signers: tuple[note.Signer, ...], *, stored: bool = True
+    ) -> note.Checkpoint:
         writer = self._writer
         size, root = writer.committed.size, writer.committed.root
         if not size:
@@ -230,13 +234,20 @@ class Ledger:
         checkpoint = note.Checkpoint(origin, size, root)
         data = checkpoint.text
         if signers:
-            data = self._memory.sign(checkpoint, signers, writer.root_at)
-        writer.store_checkpoint(size, data)
+            data = self._memory.sign(checkpoint, signers, self._root_at)
+            self._signed = checkpoint
+        if stored:
+            writer.store_checkpoint(size, data)
         try:
             sidefile.write(self.path, data, signed=bool(signers))
         except OSError as error:
             raise NotStored(f"the checkpoint at {size} was not written: {error}") from error
         return checkpoint
+
+    def _root_at(self, size: int) -> bytes:
+        if self._signed is not None and self._signed.size == size:
+            return self._signed.root
+        return self._writer.root_at(size)
 
     def seal(self, *signers: note.Signer) -> note.Checkpoint:
         """End the ledger: `ledger.sealed`, a checkpoint, and one read-only file of it all.

@@ -93,6 +93,7 @@ class Publisher:
     def look(self, *, over: bool = False) -> None:
         """Show everybody the state as it is now; what goes wrong there does not touch the run."""
         with self._recorder.reading() as (state, view):
+            self._recorder.cover()
             wall, monotonic = self._clock()
             progress = measure(state, wall, (monotonic - self._begun) / 1e9, over=over)
             self._files.write(progress)

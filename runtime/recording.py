@@ -67,6 +67,7 @@ def record(
     plan = None if tasks is None else [_task(task) for task in tasks]
     check_ids(benchmark, plan or ())
     around = surroundings or Surroundings()
+    signers = around.keys()
     results = Path(results_dir)
     request = RunRequest(
         benchmark=BenchmarkSpec(id=benchmark),
@@ -81,7 +82,7 @@ def record(
     directory = reserve(results, root, "", around.clock()[0])
     ledger = Ledger.create(directory, clock=around.clock, entropy=around.entropy)
     with run_log(directory / LOG_NAME, redactor):
-        recorder = Recorder(ledger, redactor, patience=around.patience)
+        recorder = Recorder(ledger, redactor, signers=signers, patience=around.patience)
         try:
             recording = Recording(directory, recorder, request)
             recording.begin(plan)

@@ -17,6 +17,7 @@ from ledger.events import (
     RunStatus,
     SummaryStarted,
 )
+from ledger.note import Signer
 from ledger.store import Ledger
 from ledger.version import __version__
 from runtime.contracts import Task
@@ -104,6 +105,7 @@ class UnifiedEvaluationRuntime:
         self._selection: Selection
         self._workers: Workers | None = None
         self._publisher: Publisher
+        self._signers: Sequence[Signer] = ()
 
     # -- before the run -------------------------------------------------------------------------
 
@@ -117,6 +119,7 @@ class UnifiedEvaluationRuntime:
             self.redactor = Redactor(secrets, [key] if key else [])
         self.public = public_names(self.request, self.redactor)
         with self._masking():
+            self._signers = around.keys()
             self.setup = prepare(self.request, around.plugins, around.environ, around.uniform)
 
     def freeze_reuse_source(self) -> None:
@@ -188,7 +191,9 @@ class UnifiedEvaluationRuntime:
         around = self.surroundings
         with run_log(self.directory / LOG_NAME, self.redactor, around.alarm):
             self.reuse.repeat()
-            self.recorder = Recorder(self._ledger, self.redactor, patience=around.patience)
+            self.recorder = Recorder(
+                self._ledger, self.redactor, signers=self._signers, patience=around.patience
+            )
             self._publisher = Publisher(
                 self.recorder, self.directory, projectors, on_progress, around.clock
             )

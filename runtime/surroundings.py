@@ -5,17 +5,19 @@ import os
 import platform
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Final
 
+from ledger.note import Signer
 from ledger.store import system_clock
 from ledger.tail import Clock, Entropy
 from runtime.limits import Sleep
 from runtime.plugins import Plugins
 from runtime.prices import price_table_sha256
 from runtime.retry import Uniform
+from runtime.signing import signers_of
 
 _PACKAGES: Final = ("google-re2", "httpx", "orjson", "pydantic", "xxhash", "zstandard")
 
@@ -27,7 +29,8 @@ class Surroundings:
     `grace_seconds` is how long plug-ins may clean up after they were told to stop, `patience` how
     many seconds a full disk is waited for. `alarm` is told at once, in one line without secrets,
     of what keeps a run from being recorded or shown, and of what to know of its reuse; in any
-    thread.
+    thread. `signers` sign the checkpoints; without them that is done by the key that the variable
+    ACL_SIGNING_KEY names, if it does.
     """
 
     clock: Clock = system_clock
@@ -39,6 +42,13 @@ class Surroundings:
     grace_seconds: float = 30.0
     patience: float = 60.0
     alarm: Callable[[str], object] | None = None
+    signers: Sequence[Signer] | None = None
+
+    def keys(self) -> tuple[Signer, ...]:
+        """Who signs the checkpoints; KeyRefused for a key that cannot be used."""
+        if self.signers is not None:
+            return tuple(self.signers)
+        return signers_of((), self.environ)
 
     def monotonic(self) -> float:
         """The monotonic clock, in seconds."""
