@@ -192,6 +192,7 @@ def _progress(
             attempt.plan = recorded.seq
         case ev.PhaseEntered():
             attempt.phase = event.phase
+            attempt.phases.append(recorded.seq)
         case ev.ResultRecorded():
             attempt.result = recorded.seq
             attempt.result_address = recorded.address
@@ -236,6 +237,7 @@ def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried
         attempt.spend = Spend()
         attempt.lost = dict.fromkeys(attempt.lost, attempt.discarded)
         attempt.phase = None
+        attempt.phases = []
         attempt.plan = attempt.result = attempt.result_address = attempt.artifacts = None
         attempt.measures = {}
         attempt.answer = None
@@ -279,7 +281,7 @@ def _call(
             attempt.lost[event.call_id] = spend
             attempt.call_ends.append(recorded.seq)
         case ev.ToolFinished():
-            pass
+            attempt.tools.append(recorded.seq)
         case _:
             assert_never(event)
 
