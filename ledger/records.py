@@ -136,9 +136,16 @@ class Records:
         for (digest,) in rows:
             yield digest
 
-    def checkpoints(self) -> Iterator[tuple[int, str]]:
-        """Yield (size, note) of each stored checkpoint, oldest first."""
-        next_id = 0
+    def last_checkpoint(self) -> tuple[int, int, str] | None:
+        """Return (how many there are, size, note) with the last one's size and note."""
+        ((last,),) = list(self._query("SELECT max(id) FROM checkpoint", ()))
+        for size, note in () if last is None else self.checkpoints(since=last):
+            return last + 1, size, note
+        return None
+
+    def checkpoints(self, since: int = 0) -> Iterator[tuple[int, str]]:
+        """Yield (size, note) of each stored checkpoint from row `since` on, oldest first."""
+        next_id = since
         while True:
             rows = list(
                 self._query(

@@ -63,7 +63,7 @@ def read(ledger: Path) -> list[Beside]:
     for path in paths(ledger):
         if not os.path.lexists(path):
             continue
-        data = _content(path)
+        data = content(path, _MOST_BYTES)
         try:
             found.append(Beside(path, parse(data)))
         except ProofInvalid as error:
@@ -71,8 +71,11 @@ def read(ledger: Path) -> list[Beside]:
     return found
 
 
-def _content(path: Path) -> bytes:
-    """Read a file without following a link or waiting for a pipe."""
+def content(path: Path, most: int) -> bytes:
+    """Return a file's bytes, one more than `most` if there are more.
+
+    Follows no link and waits for no pipe: LedgerDamaged for what is no file that can be read.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -80,7 +83,7 @@ def _content(path: Path) -> bytes:
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise LedgerDamaged(f"{path} is not a file")
-        return opened.read(_MOST_BYTES + 1)
+        return opened.read(most + 1)
 
 
 def write(ledger: Path, data: bytes, *, signed: bool) -> None:

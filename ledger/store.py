@@ -10,12 +10,13 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from ledger import database, note, sidefile
+from ledger import database, note, resume, sidefile
 from ledger.errors import (
     AclError,
     AlreadySealed,
@@ -57,7 +58,14 @@ class Ledger:
     """
 
     def __init__(
-        self, path: Path, lock: WriterLock, clock: Clock, entropy: Entropy, memory: Memory | None
+        self,
+        path: Path,
+        lock: WriterLock,
+        clock: Clock,
+        entropy: Entropy,
+        memory: Memory | None,
+        *,
+        resumes: bool = False,
     ) -> None:
         self.path = path
         self._writer_lock = lock
@@ -65,7 +73,7 @@ class Ledger:
         self._signed: note.Checkpoint | None = None
         self._lock = Lock()
         self._waiting: deque[_Ticket] = deque()
-        self._writer = Writer(path, clock, entropy)
+        self._writer = Writer(path, clock, entropy, resumes=resumes)
 
     @classmethod
     def create(
@@ -101,9 +109,11 @@ class Ledger:
         entropy: Entropy = os.urandom,
         wait: float = WAIT,
         memory: Memory | None = None,
+        resumes: bool = False,
     ) -> Self:
         """Open a ledger to go on with it, after reading it whole: tree, machines, checkpoints.
 
+        With `resumes` a registry is read from its last checkpoint on, if `keep` was called then.
         Raises LedgerLocked after `wait` seconds, NotALedger, VersionUnsupported, LedgerRolledBack,
         LedgerDamaged. A sealed ledger is folded, if that was still to be done, and then refused
         with AlreadySealed.
@@ -114,7 +124,7 @@ class Ledger:
             Source(file).close()
         lock = _take_lock(file, wait)
         try:
-            ledger = cls(file, lock, clock, entropy, memory)
+            ledger = cls(file, lock, clock, entropy, memory, resumes=resumes)
         except BaseException:
             lock.release()
             raise
@@ -243,6 +253,15 @@ class Ledger:
         except OSError as error:
             raise NotStored(f"the checkpoint at {size} was not written: {error}") from error
         return checkpoint
+
+    def keep(self, memo: Any) -> None:
+        """Keep the tree beside the ledger, for an opening that resumes; `memo` is any JSON value.
+
+        Call it after a checkpoint. What is kept is a hint: without it everything is read.
+        """
+        with self._lock, suppress(OSError):
+            self._writer.require_usable()
+            resume.write(self.path, self._writer.tail.frontier, memo)
 
     def _root_at(self, size: int) -> bytes:
         if self._signed is not None and self._signed.size == size:

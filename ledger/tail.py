@@ -17,10 +17,12 @@ from ledger.errors import (
     ValueRefused,
 )
 from ledger.events import TYPE_NAMES, AnyEvent
-from ledger.machine import Machine
+from ledger.machine import Machine, Pending
 from ledger.records import Record, Records
+from ledger.resume import Start
 from ledger.schema import PART_BITS
 from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentWriter
+from ledger.transitions import RunStage
 
 Clock = Callable[[], tuple[int, int]]
 Entropy = Callable[[int], bytes]
@@ -64,12 +66,17 @@ class _Staged:
 class _Claims:
     """The checkpoints in a ledger and beside it, to be compared with the tree as it grows."""
 
-    def __init__(self, records: Records, beside: Iterable[sidefile.Beside]) -> None:
+    def __init__(
+        self, records: Records, beside: Iterable[sidefile.Beside], start: Start | None
+    ) -> None:
         self._by_size: dict[int, list[tuple[str, sidefile.Claim]]] = {}
         self.stored = 0
         self.last_note = b""
         self.last_size = 0
-        for _, text in records.checkpoints():
+        if start is not None:
+            self.stored = start.checkpoints
+            self.last_note, self.last_size = start.note, start.tree.size
+        for _, text in records.checkpoints(since=self.stored):
             try:
                 claim = sidefile.parse(text.encode())
             except ProofInvalid as error:
@@ -78,7 +85,9 @@ class _Claims:
             self.stored += 1
             self.last_note, self.last_size = text.encode(), claim.checkpoint.size
         for found in beside:
-            self._add(found.path.name, found.claim)
+            # What is older than where the tail goes on from was overtaken: it is not reached.
+            if start is None or found.claim.checkpoint.size >= start.tree.size:
+                self._add(found.path.name, found.claim)
 
     def _add(self, name: str, claim: sidefile.Claim) -> None:
         self._by_size.setdefault(claim.checkpoint.size, []).append((name, claim))
@@ -106,9 +115,14 @@ class Tail:
     """
 
     def __init__(
-        self, query: Query, clock: Clock, entropy: Entropy, beside: Iterable[sidefile.Beside] = ()
+        self,
+        query: Query,
+        clock: Clock,
+        entropy: Entropy,
+        beside: Iterable[sidefile.Beside] = (),
+        start: Start | None = None,
     ) -> None:
-        """Rebuild the end from what is stored, for a new writing session.
+        """Rebuild the end from what is stored, all of it or from `start` on, for a new session.
 
         Compares the tree with every checkpoint in the ledger and `beside` it. Raises
         LedgerRolledBack if one knows of more events, LedgerDamaged if one has another root.
@@ -119,11 +133,14 @@ class Tail:
         self.frontier = tlog.Frontier()
         self.session = 0
         records = Records(query, indexed=False)
-        claims = _Claims(records, beside)
+        claims = _Claims(records, beside, start)
         self.checkpoints = claims.stored
         self.last_note, self.last_size = claims.last_note, claims.last_size
         self.ledger_id = b""
-        for record in records.scan(0, records.size()):
+        if start is not None:
+            self._go_on(start)
+            claims.compare(self.frontier, self.ledger_id)
+        for record in records.scan(self.frontier.size, records.size()):
             self._replay(record)
             claims.compare(self.frontier, self.ledger_id)
         claims.finish(self.frontier.size)
@@ -134,6 +151,12 @@ class Tail:
         self._events = SegmentWriter(_next_segment(query, EVENTS))
         self._blobs = SegmentWriter(_next_segment(query, BLOBS))
         self._rows = Rows()
+
+    def _go_on(self, start: Start) -> None:
+        self.frontier = start.tree.copy()
+        self.ledger_id = start.ledger_id
+        self.session = start.session
+        self.machine.commit(Pending(RunStage("registry")))
 
     def _replay(self, record: Record) -> None:
         """Feed a stored event to the tree and the machines."""

@@ -80,6 +80,27 @@ class Frontier:
         """Number of leaves."""
         return self._size
 
+    @classmethod
+    def resume(cls, size: int, nodes: Sequence[bytes]) -> "Frontier":
+        """Return the tree of `size` leaves that has these `nodes`; ProofInvalid if none can.
+
+        Whether they are those of a tree that is known only its root tells.
+        """
+        if type(size) is not int:
+            raise ProofInvalid(f"{size!r} is not a tree size")
+        _check_size(size, "size")
+        _check_widths(*nodes)
+        if len(nodes) != size.bit_count():
+            raise ProofInvalid(f"a tree of {size} leaves has {size.bit_count()} complete subtrees")
+        tree = cls()
+        tree._size, tree._nodes = size, list(nodes)
+        return tree
+
+    @property
+    def nodes(self) -> tuple[bytes, ...]:
+        """The roots of the complete subtrees from left to right, each smaller than the last."""
+        return tuple(self._nodes)
+
     def append(self, leaf: bytes) -> None:
         """Add a leaf hash at the end."""
         _check_widths(leaf)

@@ -18,6 +18,7 @@ from ledger.errors import AclError, AlreadySealed, LedgerDead, NotStored, UsageE
 from ledger.events import AnyEvent
 from ledger.opening import Source
 from ledger.records import Records
+from ledger.resume import find_start
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 
 Item = AnyEvent | Copy
@@ -41,7 +42,9 @@ class Writer:
     batches of a commit under way, if it is stored.
     """
 
-    def __init__(self, path: Path, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, entropy: Entropy, *, resumes: bool = False
+    ) -> None:
         self.path = path
         self._clock = clock
         self._entropy = entropy
@@ -56,7 +59,8 @@ class Writer:
         # ledger that is refused here must keep it.
         with closing(Source(path, locked=True)) as source:
             query = partial(source.query, allowed=_OPENING_STEPS)
-            self.tail = Tail(query, clock, entropy, beside)
+            start = find_start(path, Records(query, indexed=False)) if resumes else None
+            self.tail = Tail(query, clock, entropy, beside, start)
         self.committed = self._now()
         self.database = Database(path)
         try:
