@@ -17,6 +17,7 @@ from exporters.markdown import DASH, escape, number, table
 from exporters.reading import Reading
 from ledger.events import AnalysisFinished
 from ledger.state import RunState
+from ledger.statistics import mean, percentile
 from ledger.view import Blobs
 
 ANALYSIS_JSON = "analysis_summary.json"
@@ -116,18 +117,12 @@ def numeric_stats(values: Sequence[float]) -> dict[str, object]:
     finite = sorted(value for value in values if math.isfinite(value))
     told: dict[str, object] = {"count": len(finite)}
     if finite:
-        told |= {"min": finite[0], "mean": math.fsum(finite) / len(finite)}
-        told |= {f"p{p}": _percentile(finite, p) for p in PERCENTILES}
+        told |= {"min": finite[0], "mean": mean(finite)}
+        told |= {f"p{p}": percentile(finite, p) for p in PERCENTILES}
         told["max"] = finite[-1]
     if len(finite) < len(values):
         told["not_finite"] = len(values) - len(finite)
     return told
-
-
-def _percentile(ordered: Sequence[float], percent: int) -> float:
-    rank, part = divmod((len(ordered) - 1) * percent, 100)
-    above = ordered[min(rank + 1, len(ordered) - 1)]
-    return ordered[rank] + (above - ordered[rank]) * part / 100
 
 
 @dataclass(slots=True)

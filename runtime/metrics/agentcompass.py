@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from ledger.events import ReducerUse
 from ledger.state import RunState
+from ledger.statistics import mean
 from runtime.metrics import reasons
 from runtime.metrics.estimates import estimate
 from runtime.metrics.observations import TaskObservations, observe
 from runtime.metrics.policies import UNAVAILABLE, Sample
-from runtime.metrics.reducers import Estimate, Reducer, mean
+from runtime.metrics.reducers import Estimate, Reducer
 
 _SERIES = re.compile(r"(?P<metric>.+)\.(?P<reducer>avg|pass|native)@(?P<k>[1-9][0-9]*)")
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from ledger.events import ReducerUse
 from ledger.state import RunState
+from ledger.statistics import mean
 from runtime.metrics import reasons
 from runtime.metrics.estimates import estimate, estimator
-from runtime.metrics.intervals import LEVEL, task_clustered, wilson
+from runtime.metrics.intervals import interval
 from runtime.metrics.observations import TaskObservations, label, observe
 from runtime.metrics.policies import COUNT_AS_ZERO, policy_named
-from runtime.metrics.reducers import Estimate, mean
+from runtime.metrics.reducers import Estimate
 from runtime.metrics.uses import default_uses, find_reducer, names, parse_use
 from runtime.results import MetricCounts, MetricResult
 
@@ -128,13 +129,7 @@ class _Summary:
     def interval(self, truth: bool) -> Detail | None:
         if self.reason is not None:
             return None
-        if self.binary:
-            found = wilson(int(math.fsum(self.values)), len(self.values))
-        else:
-            found = task_clustered(self.values, truth=truth)
-        if found is None:
-            return None
-        return {"name": found.name, "level": LEVEL, "low": found.low, "high": found.high}
+        return interval(self.values, binary=self.binary, truth=truth)
 
     def _numerator(self) -> float | None:
         try:

@@ -7,12 +7,12 @@ n = k that is its value for the k attempts. A task with n < k gives no value.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from ledger import statistics
 from runtime.metrics import reasons
-from runtime.metrics.observations import Value
 from runtime.metrics.policies import POLICIES, Sample
 
 
@@ -65,14 +65,6 @@ class Reducer:
         return f"{self.name}@{k}"
 
 
-def mean(values: Sequence[Value]) -> float:
-    """The mean of `values`, correctly rounded but for the division; the order does not matter."""
-    try:
-        return math.fsum(values) / len(values)
-    except OverflowError:  # the sum is beyond a float, the mean is not
-        return math.fsum(value / len(values) for value in values)
-
-
 def accuracy(sample: Sample, _: int) -> Estimate:
     """1 if any attempt is correct, else 0: the metric is tasks correct / denominator.
 
@@ -88,18 +80,16 @@ def avg_at_k(sample: Sample, _: int) -> Estimate:
     It is the expected mean of any k of them, so it does not depend on k but in asking for k.
     Source: the sample mean.
     """
-    return Estimate(mean(sample.values), binary=sample.n == 1 and sample.is_truth)
+    return Estimate(statistics.mean(sample.values), binary=sample.n == 1 and sample.is_truth)
 
 
 def pass_at_k(sample: Sample, k: int) -> Estimate:
     """1 - C(n-c, k)/C(n, k), the chance that any of k attempts is correct, without bias.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (arXiv:2107.03374),
-    section 2.1. Computed in integers and divided once.
+    section 2.1.
     """
-    n, c = sample.n, _correct(sample)
-    ways = math.comb(n, k)
-    return Estimate((ways - math.comb(n - c, k)) / ways, binary=n == k)
+    return Estimate(statistics.pass_at_k(sample.n, _correct(sample), k), binary=sample.n == k)
 
 
 def pass_hat_k(sample: Sample, k: int) -> Estimate:
@@ -108,8 +98,7 @@ def pass_hat_k(sample: Sample, k: int) -> Estimate:
     Source: Yao et al., tau-bench (arXiv:2406.12045), section 3. The other convention, (c/n)^k,
     is biased and is not used.
     """
-    n, c = sample.n, _correct(sample)
-    return Estimate(math.comb(c, k) / math.comb(n, k), binary=n == k)
+    return Estimate(statistics.pass_hat_k(sample.n, _correct(sample), k), binary=sample.n == k)
 
 
 def best_at_k(sample: Sample, k: int) -> Estimate:
