@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ledger.errors import UsageError
 from ledger.state import RunState
+from runtime.call_records import CallEnd, CallSink, CallStart
 from runtime.models import EnvironmentSpec, RunRequest
 from runtime.results import ErrorInfo, Evaluation, MetricResult, RunResult
 
@@ -131,13 +132,13 @@ class BaseEnvironment(ABC):
         """Open a session for one try."""
 
 
-class CallRecorder(Protocol):
-    """Records physical model calls of one attempt; see `runtime.llm`."""
+class CallRecorder(CallSink, Protocol):
+    """Records physical model calls of one attempt; see `runtime.llm`, `runtime.litellm_bridge`."""
 
-    async def started(self, call: Any) -> None:
+    async def started(self, call: CallStart) -> None:
         """Return once the start is durable; the request may be sent then."""
 
-    async def finished(self, call: Any) -> None:
+    async def finished(self, call: CallEnd) -> None:
         """Return once the end is durable."""
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, Self
 import httpx
 
 from ledger.errors import UsageError, ValueRefused
-from ledger.events import ErrorInfo, Usage
+from runtime.call_records import CallEnd, CallStart
 from runtime.chat import Completion, StreamAssembler, ToolCall, parse_completion, stream_data
 from runtime.models import EnvName, ModelSpec
 from runtime.prices import UNKNOWN, cost
@@ -67,39 +67,6 @@ _PROVIDERS: Final = {
     "generativelanguage.googleapis.com": "gcp.gemini",
     "openrouter.ai": "openrouter",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class CallStart:
-    """A call about to be sent; `params` is the request's body without model and messages."""
-
-    call_id: str
-    call_index: int
-    provider: str
-    model: str
-    params: dict[str, Any]
-    messages: list[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnd:
-    """How a call ended. Times are ISO-8601 UTC, durations milliseconds.
-
-    `response` is the answer in the form of an unstreamed one; of a stream that broke, what came.
-    """
-
-    call_id: str
-    success: bool
-    response: dict[str, Any] | None
-    usage: Usage | None
-    cost_usd: float | None
-    cost_source: str
-    started_at: str
-    finished_at: str
-    duration_ms: float
-    ttft_ms: float | None
-    provider_request_id: str | None
-    error: ErrorInfo | None
 
 
 class CallRecorder(Protocol):

@@ -1,9 +1,11 @@
 """An attempt that somebody's own loop makes: it tells the result, then the verdict."""
 
+from itertools import count
 from typing import Any
 
 from ledger import events as ev
 from ledger.errors import UsageError
+from runtime.attempt_calls import AttemptCalls
 from runtime.contracts import Task
 from runtime.harvest import (
     attempt_status,
@@ -20,11 +22,15 @@ from runtime.stages import explain
 
 
 class RecordedAttempt:
-    """Attempt `number` of `task`; each call returns once what it tells is on disk."""
+    """Attempt `number` of `task`; each call returns once what it tells is on disk.
+
+    `calls` records its model calls, for `runtime.llm` and `runtime.litellm_bridge`.
+    """
 
     def __init__(self, recorder: Recorder, task: Task, number: int, evaluator: str) -> None:
         self.task = task
         self.number = number
+        self.calls = AttemptCalls.of(recorder, task.task_id, number, count())
         self.answer: Any = None
         self.correct: bool | None = None
         self.status: ev.AttemptStatus | None = None

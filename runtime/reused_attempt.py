@@ -91,7 +91,9 @@ class ReusedAttempt(Attempt):
             retry=trail.retry,
             plan=plan,
             session=self._files,
-            calls=AttemptCalls(trail.task.task_id, trail.attempt, trail.record, trail.call_numbers),
+            calls=AttemptCalls.of(
+                trail.work.recorder, trail.task.task_id, trail.attempt, trail.call_numbers
+            ),
             tool=trail.tool,
             api_key=setup.api_key,
         )

@@ -185,10 +185,23 @@ class StoredFiles:
 class _NoCalls:
     """Refuses model calls: an evaluator that asks a model cannot be run again offline."""
 
+    @property
+    def coordinates(self) -> NoReturn:
+        _refuse("no model is asked again")
+
     async def started(self, call: Any) -> None:
         _refuse("no model is asked again")
 
     async def finished(self, call: Any) -> None:
+        _refuse("no model is asked again")
+
+    def started_sync(self, call: Any) -> None:
+        _refuse("no model is asked again")
+
+    def finished_sync(self, call: Any) -> None:
+        _refuse("no model is asked again")
+
+    def unattributed_sync(self, call: Any) -> None:
         _refuse("no model is asked again")
 
 

@@ -105,7 +105,9 @@ class Try:
             retry=trail.retry,
             plan=plan,
             session=session,
-            calls=AttemptCalls(trail.task.task_id, trail.attempt, trail.record, trail.call_numbers),
+            calls=AttemptCalls.of(
+                trail.work.recorder, trail.task.task_id, trail.attempt, trail.call_numbers
+            ),
             tool=trail.tool,
             api_key=self._setup.api_key,
         )

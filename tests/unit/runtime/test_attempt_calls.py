@@ -4,7 +4,7 @@ from itertools import count
 from ledger import events as ev
 from ledger.events import ErrorInfo, Usage
 from runtime.attempt_calls import AttemptCalls
-from runtime.llm import CallEnd, CallStart
+from runtime.call_records import CallEnd, CallStart, Coordinates
 
 
 def test_the_clients_records_become_events_of_the_attempt() -> None:
@@ -13,7 +13,7 @@ def test_the_clients_records_become_events_of_the_attempt() -> None:
     async def record(event: ev.AnyEvent) -> None:
         recorded.append(event)
 
-    calls = AttemptCalls("t", 2, record, count(5))
+    calls = AttemptCalls(Coordinates("r", "t", 2), record, recorded.append, count(5))
     messages = [{"role": "user", "content": "hi"}]
     start = CallStart("c", 0, "openai", "gpt", {"temperature": 0}, messages)
     end = CallEnd(
