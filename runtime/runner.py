@@ -20,6 +20,7 @@ from ledger.events import (
 from ledger.note import Signer
 from ledger.store import Ledger
 from ledger.version import __version__
+from runtime.commits import commits
 from runtime.contracts import Task
 from runtime.daemon import Stopped, in_daemon, unless_stopped
 from runtime.ending import compute
@@ -39,6 +40,7 @@ from runtime.runlog import run_log
 from runtime.selection import Selection, load
 from runtime.setup import Setup, prepare
 from runtime.sharing import Share, alone
+from runtime.sources import source_events, sources
 from runtime.stages import explain
 from runtime.surroundings import Surroundings, program
 from runtime.tasks import Workers, tell_interrupt
@@ -215,7 +217,9 @@ class UnifiedEvaluationRuntime:
     async def _prepare(self) -> list[Task]:
         """Begin the run, tell its tasks, take over what is reused; return what is to be run."""
         tasks, request = self._selection.tasks, self.request
-        await self.recorder.record(self._created(), self.reuse.event(), RunStarted())
+        created = await asyncio.to_thread(self._created)
+        files = await asyncio.to_thread(source_events, self.setup)
+        await self.recorder.record(created, self.reuse.event(), RunStarted(), *files)
         _log.info("run %s: %s, %s", self.directory.name, request.benchmark.id, request.model.id)
         await self.recorder.record(*self._selection.events)
         _log.info("%d tasks are selected", len(tasks))
@@ -233,6 +237,7 @@ class UnifiedEvaluationRuntime:
             persistence_params=self.request.to_persistence_params(),
             acl_version=__version__,
             command=self.command,
+            repos=commits([Path(), *(source.file for source in sources(self.setup))]),
             redaction_policy=POLICY_VERSION,
             orchestration_id=self.orchestration_id,
             request_name=self.request.metadata.request_name,

@@ -1,0 +1,164 @@
+"""The source files of the plug-ins that a run works with, as its ledger keeps them."""
+
+import ast
+import hashlib
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from ledger.canonical import Binary
+from ledger.events import SourceRecorded, SourceRole
+from runtime.importers.originals import MIN_DIGESTED
+from runtime.setup import Setup
+
+MOST_BYTES: Final = 1024 * 1024
+"""Bytes of a file from which on only its size and digest are told."""
+MOST_KEPT: Final = 8 * 1024 * 1024
+"""Bytes of all files together that are kept."""
+MOST_FILES: Final = 200
+
+# Of the plug-ins that come with the program only their own directory is theirs.
+_OURS: Final = frozenset({"acl", "exporters", "ledger", "runtime"})
+_RECIPE: Final = re.compile(r"acl_recipes_[0-9a-f]{12}_")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that code of a plug-in was loaded from, and its place below its package."""
+
+    role: SourceRole
+    name: str
+    path: str
+    file: Path
+
+
+def sources(setup: Setup) -> Iterator[Source]:
+    """The files of the benchmark, harness, recipes and analyzers of a run, each once.
+
+    They are those that define the plug-ins, and what these import of their own package, or, of the
+    plug-ins that come with the program, of their own directory.
+    """
+    seen: set[Path] = set()
+    for role, name, plugin in _plugins(setup):
+        for module in _modules(type(plugin).__module__):
+            file = _file(module)
+            if file is not None and file not in seen and len(seen) < MOST_FILES:
+                seen.add(file)
+                yield Source(role, name, _path(module, file), file)
+
+
+def source_events(setup: Setup) -> list[SourceRecorded]:
+    """What the ledger keeps of these files; one that cannot be read any more is left out."""
+    events: list[SourceRecorded] = []
+    left = MOST_KEPT
+    for source in sources(setup):
+        with suppress(OSError):
+            event = _event(source, left)
+            events.append(event)
+            left -= event.bytes if event.content is not None else 0
+    return events
+
+
+def _event(source: Source, left: int) -> SourceRecorded:
+    data = source.file.read_bytes()
+    keep = len(data) <= min(MOST_BYTES, left)
+    return SourceRecorded(
+        role=source.role,
+        name=source.name,
+        path=source.path,
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest() if len(data) >= MIN_DIGESTED else None,
+        content=_text_or_binary(data) if keep else None,
+    )
+
+
+def _text_or_binary(data: bytes) -> str | Binary:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return Binary(data)
+
+
+def _plugins(setup: Setup) -> Iterator[tuple[SourceRole, str, object]]:
+    yield "benchmark", setup.benchmark.id, setup.benchmark
+    if setup.harness is not None:
+        yield "harness", setup.harness.id, setup.harness
+    for recipe in setup.recipes:
+        yield "recipe", recipe.id, recipe
+    for analyzer in setup.analyzers:
+        yield "analyzer", analyzer.id, analyzer
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
+    """The module of this name, then those of its own that it imports, and so on."""
+    first = sys.modules.get(name)
+    if first is None or _file(first) is None:
+        return
+    seen = {name}
+    waiting = deque([first])
+    while waiting:
+        module = waiting.popleft()
+        yield module
+        for imported in _imported(module):
+            if imported not in seen and _is_own(first, imported):
+                seen.add(imported)
+                waiting.append(sys.modules[imported])
+
+
+def _is_own(first: ModuleType, name: str) -> bool:
+    """Whether a module belongs to the plug-in that the first one defines."""
+    file, begin = _file(sys.modules[name]), _file(first)
+    top, _, below = first.__name__.partition(".")
+    if file is None or begin is None:
+        return False
+    if top in _OURS or not below:
+        return file.parent == begin.parent
+    return name.partition(".")[0] == top
+
+
+def _imported(module: ModuleType) -> Iterator[str]:
+    """The loaded modules that a module's text imports, in the order in which it does."""
+    file = _file(module)
+    try:
+        tree = ast.parse(b"" if file is None else file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        for name in _names(node, module):
+            if name in sys.modules:
+                yield name
+
+
+def _names(node: ast.AST, module: ModuleType) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        package = (module.__package__ or "").split(".")
+        above = package[: len(package) - node.level + 1] if node.level else []
+        base = ".".join([*above, *([node.module] if node.module else [])])
+        yield base
+        # What is imported from a package may be one of its modules.
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _file(module: ModuleType) -> Path | None:
+    given = getattr(module, "__file__", None)
+    if not isinstance(given, str) or not given.endswith(".py"):
+        return None
+    return Path(given).absolute()
+
+
+def _path(module: ModuleType, file: Path) -> str:
+    """The file's place below what the module is imported from: nothing of the machine."""
+    if _RECIPE.match(module.__name__) or module.__name__ == "__main__":
+        return file.name
+    parts = module.__name__.split(".")
+    return "/".join(
+        [*parts, "__init__.py"] if file.name == "__init__.py" else [*parts[:-1], file.name]
+    )
