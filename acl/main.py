@@ -22,6 +22,8 @@ COMMANDS: Final = {
     "run": ("acl.run", "Run an evaluation; every step is a durable event in its ledger."),
     "import": ("acl.import_", "Turn a result directory of another tool into a sealed ledger."),
     "verify": ("acl.verify", "Check a ledger; say what is proven and what is not."),
+    "prove": ("acl.prove", "Write a proof of one event, or that a checkpoint is extended."),
+    "verify-proof": ("acl.verify_proof", "Check such a proof; no ledger is needed."),
     "replay": ("acl.replay", "Recompute the metrics from the events and compare."),
     "export": ("acl.export", "Project a ledger into the files that other tools read."),
     "show": ("acl.show", "A run at a glance, or one task with its attempts."),

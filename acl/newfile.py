@@ -1,0 +1,43 @@
+"""Files that a command makes where nothing was: what stands there may be evidence."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="A new file.")]
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise UsageError before any work is done for a file that could not be made after it."""
+    from ledger.errors import UsageError
+
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is there already", hint="nothing is ever replaced; name another")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: {path.parent} is not a directory")
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Make a file whole or not at all; UsageError where something stands."""
+    from ledger.errors import UsageError
+
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags, 0o666)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{path} is there already", hint="nothing is ever replaced; name another"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot write {path}: {reason}") from error
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(file)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
