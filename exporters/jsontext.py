@@ -37,20 +37,29 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """An array whose items are made while it is written, one at a time."""
+
+    make: Callable[[], Iterable[object]]
+
+
+@dataclass(frozen=True, slots=True)
 class JsonText:
     """The bytes of a document, in pieces of about 64 KiB, written while they are read.
 
     Objects keep the order of their keys: whoever builds a document orders it, and what comes out
-    of a ledger is sorted. Raises ValueRefused for a value that no ledger can hold.
+    of a ledger is sorted. With `compact` all is on one line. Raises ValueRefused for a value that
+    no ledger can hold.
     """
 
     document: object
+    compact: bool = False
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the bytes from the start; may be done again."""
         pieces: list[str] = []
         length = 0
-        for token in _tokens(self.document):
+        for token in _tokens(self.document, _COMPACT if self.compact else _INDENTED):
             pieces.append(token)
             length += len(token)
             if length >= _CHUNK:
@@ -66,12 +75,36 @@ def json_bytes(document: object) -> bytes:
     return b"".join(JsonText(document))
 
 
+def json_line(document: object) -> Iterator[bytes]:
+    """The document on one line without spaces between its parts, in pieces; then a newline."""
+    return iter(JsonText(document, compact=True))
+
+
 def _encode(text: str) -> bytes:
     # Inside JSON text a surrogate stands in a string only, and this handler writes `\udXXX`.
     return text.encode("utf-8", "backslashreplace")
 
 
-def _tokens(root: object) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """What stands between tokens: a line break, `indent` a level, and a space after a colon."""
+
+    newline: str = "\n"
+    indent: str = _INDENT
+    spaced: bool = True
+
+    def line(self, depth: int) -> str:
+        return self.newline + self.indent * depth
+
+    def label(self, label: str) -> str:
+        return label if self.spaced else label[:-1]
+
+
+_INDENTED: Final = _Style()
+_COMPACT: Final = _Style(newline="", indent="", spaced=False)
+
+
+def _tokens(root: object, style: _Style) -> Iterator[str]:
     """Walk with an explicit stack: depth is bounded by the ledger, not by Python."""
     stack: list[tuple[_Members, str]] = []
     label, value = "", root
@@ -84,18 +117,18 @@ def _tokens(root: object) -> Iterator[str]:
             first = next(members, None)
             if first is not None:
                 stack.append((members, brackets[1]))
-                yield f"{label}{brackets[0]}\n{_INDENT * len(stack)}"
-                label, value = first
+                yield f"{label}{brackets[0]}{style.line(len(stack))}"
+                label, value = style.label(first[0]), first[1]
                 continue
             yield label + brackets
         while stack:
             following = next(stack[-1][0], None)
             if following is not None:
                 label, value = following
-                label = f",\n{_INDENT * len(stack)}{label}"
+                label = f",{style.line(len(stack))}{style.label(label)}"
                 break
             _, closing = stack.pop()
-            yield f"\n{_INDENT * len(stack)}{closing}"
+            yield f"{style.line(len(stack))}{closing}"
         else:
             return
 
@@ -125,6 +158,8 @@ def _open(value: object) -> tuple[_Members, str]:
             return ((_label(key), item) for key, item in value.make()), "{}"
         case list() | tuple():
             return (("", item) for item in value), "[]"
+        case Items():
+            return (("", item) for item in value.make()), "[]"
         case _:
             # One reserved key, which is not to be escaped like a user's.
             envelope = json.loads(canonical.encode(value))

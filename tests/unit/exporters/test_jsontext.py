@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporters.jsontext import JsonText, Members, json_bytes
+from exporters.jsontext import Items, JsonText, Members, json_bytes, json_line
 from ledger import canonical
 from ledger.errors import ValueRefused
 from tests.canonical_reference import plain_values, typed, values
@@ -127,3 +127,36 @@ def test_what_no_ledger_can_hold_is_refused(value: object) -> None:
 @given(st.text(st.characters(exclude_categories=[])))
 def test_every_text_reads_back(text: str) -> None:
     assert opened(json.loads(json_bytes(text))) == text
+
+
+@given(plain_values)
+@settings(max_examples=200)
+def test_a_compact_document_is_what_the_standard_library_writes_without_spaces(
+    value: object,
+) -> None:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
+    assert b"".join(json_line(value)).decode() == text
+
+
+@given(values)
+@settings(max_examples=100)
+def test_a_compact_document_reads_back_as_the_same_value(value: object) -> None:
+    line = b"".join(json_line(value))
+    assert line.count(b"\n") == 1
+    assert typed(opened(json.loads(line))) == typed(value)
+
+
+def test_items_are_made_one_at_a_time_while_they_are_written() -> None:
+    made: list[int] = []
+
+    def make() -> object:
+        for number in range(3):
+            made.append(number)
+            yield "x" * 100_000
+
+    pieces = iter(JsonText({"items": Items(make), "empty": Items(lambda: ())}))
+    next(pieces)
+    assert made == [0]
+    list(pieces)
+    whole = json_bytes({"items": Items(make), "empty": Items(lambda: ())})
+    assert json.loads(whole) == {"items": ["x" * 100_000] * 3, "empty": []}
