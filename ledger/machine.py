@@ -2,7 +2,8 @@
 
 One pure transition table, used to refuse an event before it is appended, to fold, and to verify
 that a ledger only ever held legal events. States are immutable; `admit` works on an overlay, so
-that a refused batch changes nothing.
+that a refused batch changes nothing. Of an event whose body was erased the header is known, and
+nothing that follows is refused for what the body said.
 
 Run      none -run.created-> created -run.started-> preparing -tasks.selected-> running
          -summary.started-> summarizing -run.finished-> terminal; any open state may end in
@@ -18,19 +19,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from ledger import events as ev
-from ledger.transitions import (
-    ERROR_STATUSES,
-    PHASES,
-    AttemptStep,
-    Key,
-    Pending,
-    RunStage,
-    Stage,
-    Step,
-    TaskStep,
-)
+from ledger.stages import AttemptStep, Key, Pending, RunStage, Stage, TaskStep, Unknown
+from ledger.transitions import ERROR_STATUSES, PHASES, Step
 
-__all__ = ["ERROR_STATUSES", "PHASES", "Key", "Machine", "Pending", "Stage"]
+__all__ = ["ERROR_STATUSES", "PHASES", "Key", "Machine", "Pending", "Stage", "Unknown"]
 
 _OVER: Final = AttemptStep(over=True)
 
@@ -58,13 +50,18 @@ class Machine:
         return [key for key, attempt in self._attempts.items() if not attempt.over]
 
     def open_calls(self) -> list[tuple[str, int, str]]:
-        """The model calls that were started and neither finished nor lost."""
-        return [(*key, call) for key, a in self._attempts.items() for call in sorted(a.calls)]
+        """The model calls that were started and neither finished nor lost.
 
-    def admit(self, batch: Iterable[tuple[ev.AnyEvent, bool]]) -> Pending:
+        Those of an attempt of whose calls an event was erased are left out: it may have been one.
+        """
+        attempts = [(key, one) for key, one in self._attempts.items() if one.calls_known]
+        return [(*key, call) for key, attempt in attempts for call in sorted(attempt.calls)]
+
+    def admit(self, batch: Iterable[tuple[ev.AnyEvent | Unknown, bool]]) -> Pending:
         """Check (event, copied) pairs in order; raise LedgerStateError and change nothing.
 
-        The error names the first event that is not legal and the state it met.
+        The error names the first event that is not legal and the state it met. An event whose body
+        was erased is given as `Unknown`.
         """
         step = Step(self, Pending(self._run))
         for event, copied in batch:
@@ -77,7 +74,7 @@ class Machine:
         self._tasks.update(pending.tasks)
         for key, attempt in pending.attempts.items():
             # Of attempts that are over only lost calls can still be told of; forget the rest.
-            if attempt.over and not attempt.lost:
+            if attempt.over and not attempt.lost and attempt.calls_known:
                 self._attempts[key] = _OVER
             else:
                 self._attempts[key] = attempt

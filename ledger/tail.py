@@ -16,8 +16,8 @@ from ledger.errors import (
     ProofInvalid,
     ValueRefused,
 )
-from ledger.events import TYPE_NAMES, AnyEvent
-from ledger.machine import Machine, Pending
+from ledger.events import BY_CODE, TYPE_NAMES, AnyEvent
+from ledger.machine import Machine, Pending, Unknown
 from ledger.records import Record, Records
 from ledger.resume import Start
 from ledger.schema import PART_BITS
@@ -168,9 +168,11 @@ class Tail:
         self.frontier.append(tlog.leaf_hash(record.head))
         if not header.copied:
             self.session = max(self.session, header.session + 1)
+        event: AnyEvent | Unknown
         if record.body is None:
-            return
-        event = decode_event(header, record.body)
+            event = Unknown(BY_CODE[header.code], header.task, header.attempt)
+        else:
+            event = decode_event(header, record.body)
         try:
             self.machine.commit(self.machine.admit([(event, header.copied)]))
         except LedgerStateError as error:

@@ -1,19 +1,46 @@
-"""The transition table behind `Machine`: what each event needs to be legal, and what it changes."""
+"""The transition table behind `Machine`: what each event needs to be legal, and what it changes.
+
+Of an event whose body was erased a rule sees `Unknown`: it refuses what no content could make
+legal, and what comes later is not refused for what it said. `RunRules` has the rules of run, book
+and tasks; here are those of attempts and their model calls.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NoReturn, Protocol, get_args
+from dataclasses import replace
+from typing import Any, Final, get_args
 
 from ledger import events as ev
-from ledger.errors import LedgerStateError
+from ledger.run_rules import RunRules
+from ledger.stages import (
+    UNKNOWN,
+    AttemptStep,
+    Key,
+    Pending,
+    RunStage,
+    Stage,
+    States,
+    TaskStep,
+    Unknown,
+)
 
-Stage = Literal["none", "created", "preparing", "running", "summarizing", "terminal", "registry"]
-TaskStage = Literal["pending", "reusing", "running", "over"]
-Key = tuple[str, int]
+__all__ = [
+    "ERROR_STATUSES",
+    "PHASES",
+    "AttemptStep",
+    "Key",
+    "Pending",
+    "RunStage",
+    "Stage",
+    "States",
+    "Step",
+    "TaskStep",
+    "Unknown",
+]
 
 PHASES: Final = tuple(name for name in get_args(ev.Phase) if name != "run_task")
 ERROR_STATUSES: Final = frozenset({"run_error", "eval_error", "run_error_or_eval_error"})
-_OPEN: Final = frozenset({"created", "preparing", "running", "summarizing"})
+_AFTER_A_SEAL: Final = frozenset({ev.PayloadErased, ev.AnnotationAdded})
+_CAN_BE_COPIES: Final = frozenset((*get_args(ev.OneTaskEvent), *get_args(ev.OneAttemptEvent)))
 
 
 def _rank(phase: ev.Phase) -> int:
@@ -24,198 +51,17 @@ def _rank(phase: ev.Phase) -> int:
 _EVALUATE: Final = _rank("evaluate")
 
 
-@dataclass(frozen=True, slots=True)
-class RunStage:
-    stage: Stage = "none"
-    unfinished: int = 0
-    sealed: bool = False
+class Step(RunRules):
+    """One batch under examination, with the rules of all events."""
 
-
-@dataclass(frozen=True, slots=True)
-class TaskStep:
-    stage: TaskStage = "pending"
-    error: bool = False
-    open_attempts: int = 0
-    attempts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptStep:
-    over: bool = False
-    planned: bool = False
-    announced: bool = False  # by attempt.reused; the copied attempt.started comes next
-    reusing: bool = False  # copies are coming in, up to the result
-    reused: bool = False
-    rank: int = -1
-    retry: int = 0
-    result: bool = False
-    verdict: tuple[bool | None, float | None] | None = None
-    calls: frozenset[str] = frozenset()
-    lost: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True)
-class Pending:
-    """What an admitted batch would change; hand it to `Machine.commit` once it is stored."""
-
-    run: RunStage
-    tasks: dict[str, TaskStep] = field(default_factory=dict)
-    attempts: dict[Key, AttemptStep] = field(default_factory=dict)
-
-
-class States(Protocol):
-    """The committed states that a step reads through to."""
-
-    def task(self, task_id: str) -> TaskStep | None:
-        """The state of a task, or None if it was never selected."""
-
-    def attempt(self, key: Key) -> AttemptStep | None:
-        """The state of an attempt, or None if it was never started."""
-
-
-class Step:
-    """One batch under examination: reads through to the machine, writes to its overlay."""
-
-    def __init__(self, states: States, pending: Pending) -> None:
-        self.states = states
-        self.pending = pending
-        self.event: ev.AnyEvent
-        self.copied = False
-
-    def take(self, event: ev.AnyEvent, copied: bool) -> None:
+    def take(self, event: ev.AnyEvent | Unknown, copied: bool) -> None:
+        kind = event.kind if isinstance(event, Unknown) else type(event)
         self.event, self.copied = event, copied
-        if self.pending.run.sealed and not isinstance(event, ev.PayloadErased | ev.AnnotationAdded):
+        if self.pending.run.sealed and kind not in _AFTER_A_SEAL:
             self.refuse("the ledger is sealed")
-        if copied and not isinstance(event, ev.OneTaskEvent | ev.OneAttemptEvent):
+        if copied and kind not in _CAN_BE_COPIES:
             self.refuse("only events of a task can be copies")
-        RULES[type(event)](self, event)
-
-    def refuse(self, why: str) -> NoReturn:
-        where = "" if self.event.task is None else f" of task {self.event.task!r}"
-        if self.event.attempt is not None:
-            where += f", attempt {self.event.attempt}"
-        raise LedgerStateError(f"{self.event.type}{where} is not legal: {why}")
-
-    # -- run ------------------------------------------------------------------------------------
-
-    def stage_in(self, *stages: str) -> None:
-        stage = self.pending.run.stage
-        if stage not in stages:
-            self.refuse(f"the run is in state {stage}")
-
-    def go(self, stage: Stage) -> None:
-        self.pending.run = replace(self.pending.run, stage=stage)
-
-    def created(self, _: Any) -> None:
-        self.stage_in("none")
-        self.go("created")
-
-    def while_created(self, _: Any) -> None:
-        self.stage_in("created")
-
-    def started(self, _: Any) -> None:
-        self.stage_in("created")
-        self.go("preparing")
-
-    def selected(self, event: ev.TasksSelected) -> None:
-        self.stage_in("preparing", "running")
-        for task in event.tasks:
-            known = self.pending.tasks.get(task.task_id) or self.states.task(task.task_id)
-            if known is not None:
-                self.refuse(f"two tasks have the id {task.task_id!r}")
-            self.pending.tasks[task.task_id] = TaskStep()
-        unfinished = self.pending.run.unfinished + len(event.tasks)
-        self.pending.run = replace(self.pending.run, stage="running", unfinished=unfinished)
-
-    def summary(self, _: Any) -> None:
-        self.stage_in("running")
-        if self.pending.run.unfinished:
-            self.refuse(f"{self.pending.run.unfinished} tasks are not finished")
-        self.go("summarizing")
-
-    def computed(self, _: Any) -> None:
-        self.stage_in("summarizing")
-
-    def while_open(self, _: Any) -> None:
-        self.stage_in(*_OPEN)
-
-    def finished(self, event: ev.RunFinished) -> None:
-        if event.status == "completed":
-            self.stage_in("summarizing")
-        else:
-            self.stage_in(*_OPEN)
-        self.go("terminal")
-
-    # -- the book -------------------------------------------------------------------------------
-
-    def always(self, _: Any) -> None:
-        if self.pending.run.stage == "none":
-            self.refuse("a ledger begins with run.created or registry.opened")
-
-    def sealed(self, _: Any) -> None:
-        self.always(_)
-        self.pending.run = replace(self.pending.run, sealed=True)
-
-    def extension(self, _: Any) -> None:
-        self.stage_in(*_OPEN, "registry")
-
-    def registry(self, _: Any) -> None:
-        self.stage_in("none", "registry")
-        self.go("registry")
-
-    # -- task -----------------------------------------------------------------------------------
-
-    def task(self) -> TaskStep:
-        self.stage_in("running")
-        task_id = self.event.task
-        assert task_id is not None
-        task = self.pending.tasks.get(task_id) or self.states.task(task_id)
-        if task is None:
-            self.refuse("the task was not selected")
-        return task
-
-    def put_task(self, task: TaskStep) -> None:
-        assert self.event.task is not None
-        self.pending.tasks[self.event.task] = task
-
-    def task_reused(self, _: Any) -> None:
-        task = self.task()
-        if task.stage != "pending" or self.copied:
-            self.refuse(f"the task is {task.stage}")
-        self.put_task(replace(task, stage="reusing"))
-
-    def task_started(self, _: Any) -> None:
-        task = self.task()
-        wanted = "reusing" if self.copied else "pending"
-        if task.stage != wanted or task.attempts:
-            self.refuse(f"the task is {task.stage}")
-        self.put_task(replace(task, stage="reusing" if self.copied else "running"))
-
-    def task_in_work(self) -> TaskStep:
-        task = self.task()
-        wanted = "reusing" if self.copied else "running"
-        if task.stage != wanted:
-            self.refuse(f"the task is {task.stage}{' and the event a copy' * self.copied}")
-        return task
-
-    def task_over(self, task: TaskStep) -> None:
-        if task.open_attempts:
-            self.refuse(f"{task.open_attempts} attempts are open")
-        self.put_task(replace(task, stage="over"))
-        run = self.pending.run
-        self.pending.run = replace(run, unfinished=run.unfinished - 1)
-
-    def task_finished(self, event: ev.TaskFinished) -> None:
-        task = self.task_in_work()
-        if event.error is not task.error:
-            self.refuse(f"error={event.error} contradicts its attempts")
-        self.task_over(task)
-
-    def task_cancelled(self, _: Any) -> None:
-        task = self.task()
-        if self.copied or task.stage not in ("pending", "running"):
-            self.refuse(f"the task is {task.stage}")
-        self.task_over(task)
+        RULES[kind](self, event)
 
     # -- attempt --------------------------------------------------------------------------------
 
@@ -260,24 +106,31 @@ class Step:
             return attempt
         self.task_in_work()
         if attempt.reusing:
-            if not attempt.result:
+            if attempt.result is False:
                 self.refuse("the reused attempt has no result")
-            return replace(attempt, reusing=False, planned=True, rank=_EVALUATE - 1)
+            return replace(attempt, reusing=False, planned=True, rank=_EVALUATE - 1, result=True)
         return attempt
 
     def plan(self, _: Any) -> None:
         attempt = self.attempt()
         if attempt.planned:
             self.refuse("the try has a plan")
+        if attempt.planned is None:
+            # Only a try that began anew is planned.
+            attempt = replace(attempt, result=False)
         self.put(replace(attempt, planned=True))
 
-    def phase(self, event: ev.PhaseEntered) -> None:
+    def phase(self, event: ev.PhaseEntered | Unknown) -> None:
         attempt = self.attempt()
-        rank = _rank(event.phase)
-        if not attempt.planned:
+        if attempt.planned is False:
             self.refuse("the try has no plan")
-        if rank <= attempt.rank:
-            self.refuse(f"phase {event.phase} cannot follow")
+        if attempt.planned is None:
+            # Only a try that goes on from its result needs no plan of its own.
+            attempt = replace(attempt, planned=True, result=True, rank=_EVALUATE - 1)
+        rank = attempt.rank + 1 if isinstance(event, Unknown) else _rank(event.phase)
+        if not attempt.rank < rank < len(PHASES):
+            name = "whatever it was" if isinstance(event, Unknown) else event.phase
+            self.refuse(f"phase {name} cannot follow")
         self.put(replace(attempt, rank=rank))
 
     def result(self, _: Any) -> None:
@@ -285,75 +138,119 @@ class Step:
         if attempt.result:
             self.refuse("the try has a result")
         # A reused attempt may have been planned where it ran alone.
-        self.put(replace(attempt, result=True, planned=attempt.planned or attempt.reused))
+        planned = bool(attempt.planned or attempt.reused)
+        self.put(replace(attempt, result=True, planned=planned))
 
-    def evaluation(self, event: ev.EvaluationFinished) -> None:
+    def evaluation(self, event: ev.EvaluationFinished | Unknown) -> None:
         attempt = self.attempt()
-        if not attempt.result or attempt.verdict is not None:
-            self.refuse("there is no result" if not attempt.result else "there is a verdict")
-        self.put(replace(attempt, verdict=(event.correct, event.score)))
+        if attempt.result is False or attempt.verdict is not None:
+            self.refuse("there is a verdict" if attempt.result else "there is no result")
+        if attempt.result is None:
+            # Without a result of its own this try goes on from that of the one before.
+            attempt = replace(attempt, result=True, planned=True)
+        if isinstance(event, Unknown):
+            self.put(replace(attempt, verdict=UNKNOWN))
+        else:
+            self.put(replace(attempt, verdict=(event.correct, event.score)))
 
     def during(self, _: Any) -> None:
         self.put(self.attempt())
 
-    def retried(self, event: ev.AttemptRetried) -> None:
+    def retried(self, event: ev.AttemptRetried | Unknown) -> None:
         attempt = self.attempt()
-        if event.retry != attempt.retry + 1:
+        retry = attempt.retry + 1
+        if not isinstance(event, Unknown) and event.retry != retry:
             self.refuse(f"retry {event.retry} follows retry {attempt.retry}")
-        if attempt.calls:
-            self.refuse(f"{len(attempt.calls)} model calls are open")
-        if event.scope == "evaluate":
-            if not attempt.result:
-                self.refuse("there is no result to evaluate again")
-            again = replace(attempt, planned=True, rank=_EVALUATE - 1, verdict=None)
+        self.no_open_calls(attempt)
+        anew = AttemptStep(
+            lost=attempt.lost,
+            calls_known=attempt.calls_known,
+            reusing=attempt.reusing,
+            reused=attempt.reused,
+        )
+        if isinstance(event, Unknown):
+            # With a result, it may have begun anew or not.
+            unknown = replace(attempt, planned=None, rank=-1, result=None, verdict=None)
+            again = anew if attempt.result is False else unknown
+        elif event.scope == "attempt":
+            again = anew
         else:
-            again = AttemptStep(lost=attempt.lost, reusing=attempt.reusing, reused=attempt.reused)
-        self.put(replace(again, retry=event.retry))
+            if attempt.result is False:
+                self.refuse("there is no result to evaluate again")
+            again = replace(attempt, planned=True, rank=_EVALUATE - 1, result=True, verdict=None)
+        self.put(replace(again, retry=retry))
 
-    def attempt_finished(self, event: ev.AttemptFinished) -> None:
+    def attempt_finished(self, event: ev.AttemptFinished | Unknown) -> None:
         attempt = self.attempt()
-        if attempt.calls:
-            self.refuse(f"{len(attempt.calls)} model calls are open")
-        if event.retries != attempt.retry:
-            self.refuse(f"it counts {event.retries} retries, not {attempt.retry}")
-        if (event.correct, event.score) != (attempt.verdict or (None, None)):
-            self.refuse("its verdict is not the evaluation's")
-        if event.status == "completed" and not attempt.result:
-            self.refuse("there is no result")
+        self.no_open_calls(attempt)
         task = self.task()
+        error: bool | None = None
+        if not isinstance(event, Unknown):
+            self.check_end(event, attempt)
+            error = True if event.status in ERROR_STATUSES else task.error
         self.put_task(
-            replace(
-                task,
-                open_attempts=task.open_attempts - 1,
-                error=task.error or event.status in ERROR_STATUSES,
-            )
+            replace(task, open_attempts=task.open_attempts - 1, error=task.error or error)
         )
         self.put(replace(attempt, over=True))
 
+    def check_end(self, event: ev.AttemptFinished, attempt: AttemptStep) -> None:
+        if event.retries != attempt.retry:
+            self.refuse(f"it counts {event.retries} retries, not {attempt.retry}")
+        told = attempt.verdict or (None, None)
+        if told not in (UNKNOWN, (event.correct, event.score)):
+            self.refuse("its verdict is not the evaluation's")
+        if event.status == "completed" and attempt.result is False:
+            self.refuse("there is no result")
+
     # -- model calls ----------------------------------------------------------------------------
 
-    def call_started(self, event: ev.CallStarted) -> None:
+    def no_open_calls(self, attempt: AttemptStep) -> None:
+        if attempt.calls and attempt.calls_known:
+            self.refuse(f"{len(attempt.calls)} model calls are open")
+
+    def call_started(self, event: ev.CallStarted | Unknown) -> None:
         attempt = self.attempt()
-        if event.call_id in attempt.calls | attempt.lost:
+        if isinstance(event, Unknown):
+            self.put(replace(attempt, calls_known=False))
+            return
+        if event.call_id in attempt.calls | attempt.lost and attempt.calls_known:
             self.refuse(f"call {event.call_id!r} was already started")
         self.put(replace(attempt, calls=attempt.calls | {event.call_id}))
 
-    def call_finished(self, event: ev.CallFinished) -> None:
+    def call_finished(self, event: ev.CallFinished | Unknown) -> None:
         attempt = self.find()
-        if attempt is not None and event.call_id in attempt.lost:
-            self.put(replace(attempt, lost=attempt.lost - {event.call_id}))
+        if attempt is not None and self.can_be_late(event, attempt):
+            if isinstance(event, Unknown):
+                self.put(replace(attempt, calls_known=False))
+            else:
+                gone = {event.call_id}
+                self.put(replace(attempt, calls=attempt.calls - gone, lost=attempt.lost - gone))
             return
         attempt = self.attempt()
-        if event.call_id not in attempt.calls:
-            self.refuse(f"call {event.call_id!r} is not open")
-        self.put(replace(attempt, calls=attempt.calls - {event.call_id}))
+        self.put(self.without_call(attempt, event))
 
-    def call_lost(self, event: ev.CallLost) -> None:
-        attempt = self.attempt()
-        if event.call_id not in attempt.calls:
+    def can_be_late(self, event: ev.CallFinished | Unknown, attempt: AttemptStep) -> bool:
+        """Whether it can be the end of a call that was given up: that is told in any state."""
+        if not attempt.calls_known:
+            return True
+        return bool(attempt.lost) if isinstance(event, Unknown) else event.call_id in attempt.lost
+
+    def without_call(
+        self, attempt: AttemptStep, event: ev.CallFinished | ev.CallLost | Unknown
+    ) -> AttemptStep:
+        """The attempt once the call of the event is open no more."""
+        if isinstance(event, Unknown):
+            if not attempt.calls and attempt.calls_known:
+                self.refuse("no call is open")
+            return replace(attempt, calls_known=False)
+        if event.call_id not in attempt.calls and attempt.calls_known:
             self.refuse(f"call {event.call_id!r} is not open")
-        one = {event.call_id}
-        self.put(replace(attempt, calls=attempt.calls - one, lost=attempt.lost | one))
+        return replace(attempt, calls=attempt.calls - {event.call_id})
+
+    def call_lost(self, event: ev.CallLost | Unknown) -> None:
+        attempt = self.without_call(self.attempt(), event)
+        lost = frozenset() if isinstance(event, Unknown) else {event.call_id}
+        self.put(replace(attempt, lost=attempt.lost | lost))
 
 
 RULES: Final[dict[type[ev.Event], Callable[[Step, Any], None]]] = {
