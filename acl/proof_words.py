@@ -33,7 +33,7 @@ def told_of_event(held: "ProvenEvent", signed: "note.SignedNote | None", compare
         pieces = sum(1 for _, value in event for _ in canonical.pieces(value))
         if pieces:
             unproven.append(
-                f"the text of its large values: the file holds only the SHA-256 of each piece ({pieces})"
+                f"the text of its large values: {pieces} pieces, of which the file holds the SHA-256"
             )
     if recorded.copied:
         unproven.append("where it happened: it was copied from another ledger")
@@ -126,7 +126,7 @@ def _signed(
         if isinstance(one, WitnessKey):
             time = one.time_of(lines[one.name, one.key_id])
         if time is None:
-            yield f"{one.name} (key {one.key_id.hex()}) signed that there are these {size}"
+            yield f"{one.name} (key {one.key_id.hex()}) signed the tree of these {size}"
         else:
             yield f"the witness {one.name} saw them, by its clock at {_at(time)}"
 
