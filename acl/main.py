@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "verify": ("acl.verify", "Check a ledger; say what is proven and what is not."),
     "prove": ("acl.prove", "Write a proof of one event, or that a checkpoint is extended."),
     "verify-proof": ("acl.verify_proof", "Check such a proof; no ledger is needed."),
+    "keygen": ("acl.keygen", "Make a key that signs checkpoints."),
     "replay": ("acl.replay", "Recompute the metrics from the events and compare."),
     "export": ("acl.export", "Project a ledger into the files that other tools read."),
     "show": ("acl.show", "A run at a glance, or one task with its attempts."),

@@ -40,6 +40,21 @@ def progress_line() -> Iterator[Show | None]:
         yield show
 
 
+@contextmanager
+def counting(unit: str) -> Iterator[Callable[[int, int], object] | None]:
+    """Give a function that draws how many of how many were done, or None if nobody would see."""
+    if not on_terminal():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        job = bar.add_task(unit, total=None)
+        yield lambda done, total: bar.update(job, completed=done, total=total)
+
+
 def describe(progress: Any) -> str:
     """Attempts, errors, retries, rate and time left in a few words."""
     words = [f"{progress.attempts} attempts"]

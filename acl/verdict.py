@@ -1,49 +1,100 @@
 """What a verification says as a whole: findings, then in words what is proven and what is not."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ledger import LedgerView, RunState, fold, sidefile
-from ledger.errors import AclError, ProofInvalid, RunNotFound, UsageError
-from ledger.verify import Finding, verify
+from acl.keys import read
+from acl.progress import counting
+from ledger import LedgerView, RunState, fold, note, sidefile
+from ledger.errors import ProofInvalid, RunNotFound, UsageError
+from ledger.note import Verifier
+from ledger.verify import Finding, Verification, verify
 
-_SEALED: Final = "sealed"
-_PROVES: Final = frozenset({"signed", "outside_checkpoint", "origin_signed", "metrics_equal"})
+if TYPE_CHECKING:
+    from ledger.policy import Policy
+
+_PROVES: Final = frozenset(
+    {
+        "signed",
+        "cosigned",
+        "policy_met",
+        "outside_checkpoint",
+        "origin_signed",
+        "origin_at_hand",
+        "metrics_equal",
+    }
+)
+_SQLITE: Final = b"SQLite format 3\0"
 
 
-def examine(
-    run: str, *, tree: Path | None = None, checkpoint: Path | None = None, min_size: int = 0
-) -> dict[str, Any]:
-    """Verify and return {ok, intact, size, root, sealed_at, findings, proven, unproven}.
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What a ledger is held against: all that the auditor brought.
 
-    `intact` says that the ledger itself is, whatever is wrong with numbers in it, or with the tree
-    it was compared with. `size` and `root` are None where damage leaves no tree to speak of.
+    `checkpoints` are files, each a checkpoint or a copy of the ledger; `sources` are run
+    directories or ledger files that tasks were reused from.
     """
-    given = [_read(checkpoint)] if checkpoint else []
-    findings = list(verify(run, checkpoint=given, min_size=min_size))
+
+    verifiers: Sequence[Verifier] = ()
+    policy: "Policy | None" = None
+    checkpoints: Sequence[Path] = ()
+    min_size: int = 0
+    tree: Path | None = None
+    sources: Sequence[str] = ()
+
+
+def examine(run: str, against: Against) -> dict[str, Any]:
+    """Verify and return {ok, intact, size, root, sealed_at, findings, proven, unproven, forks}.
+
+    `intact` says that the ledger itself is, whatever is wrong with numbers in it, or with what it
+    was compared with. `size` and `root` are None where damage leaves no tree to speak of. `forks`
+    are texts that prove to anybody that two histories were signed.
+    """
+    outside = [_outside(path) for path in against.checkpoints]
+    with ExitStack() as stack:
+        sources = [stack.enter_context(LedgerView.open(path)) for path in against.sources]
+        verification = verify(
+            run,
+            verifiers=against.verifiers,
+            policy=against.policy,
+            checkpoint=outside,
+            min_size=against.min_size,
+            sources=sources,
+            on_progress=stack.enter_context(counting("events")),
+        )
+        findings = list(verification)
+        for path in against.sources:
+            findings += _source_faults(path, against)
     intact = not any(finding.severity == "broken" for finding in findings)
     if intact:
         findings += _recompute(run)
-    if intact and tree is not None:
+    if intact and against.tree is not None:
         with LedgerView.open(run) as view:
-            findings += _compare(tree, view)
-    ok = not any(finding.severity == "broken" for finding in findings)
-    size, root = _extent(run)
-    sealed = next((f.seq for f in findings if f.code == _SEALED and f.seq is not None), None)
+            findings += _compare(against.tree, view)
+    size, root = verification.size, verification.root
     return {
-        "ok": ok,
+        "ok": not any(f.severity == "broken" or f.code == "policy" for f in findings),
         "intact": intact,
         "size": size,
-        "root": root,
-        "sealed_at": None if sealed is None else sealed + 1,
+        "root": None if root is None else root.hex(),
+        "sealed_at": verification.sealed_at,
         "findings": [asdict(finding) for finding in findings],
-        "proven": list(_proven(findings, size, root, tree)) if intact else [],
+        "proven": list(_proven(findings, verification, against.tree)) if intact else [],
         "unproven": [finding.message for finding in findings if finding.severity == "unproven"],
+        "forks": [],
     }
+
+
+def _source_faults(path: str, against: Against) -> Iterator[Finding]:
+    """Verify a ledger that tasks were reused from; tell of what is broken."""
+    for finding in verify(path, verifiers=against.verifiers):
+        if finding.severity == "broken":
+            yield replace(finding, message=f"source {path}: {finding.message}", seq=None, task=None)
 
 
 def broken(run: str) -> list[Finding]:
@@ -56,14 +107,24 @@ def state_at(view: LedgerView, size: int) -> RunState:
     return fold(islice(view.events(), size))
 
 
-def _read(checkpoint: Path) -> bytes:
+def _outside(path: Path) -> bytes | note.Checkpoint:
+    """What an auditor kept: a checkpoint, or size and root of an older copy of the ledger."""
     try:
-        data = checkpoint.read_bytes()
+        with path.open("rb") as file:
+            is_ledger = file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError) as error:
+        is_ledger = path.is_dir()
+        if not is_ledger:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"cannot read {path}: {reason}") from error
+    if is_ledger:
+        with LedgerView.open(path, pristine=True) as copy:
+            return note.Checkpoint(note.unsigned_origin(copy.ledger_id), copy.size, copy.root())
+    data = read(path)
+    try:
         sidefile.parse(data)
-    except OSError as error:
-        raise UsageError(f"cannot read {checkpoint}: {error.strerror}") from error
     except ProofInvalid as error:
-        raise UsageError(f"{checkpoint} is no checkpoint: {error.message}") from error
+        raise UsageError(f"{path} is no checkpoint: {error.message}") from error
     return data
 
 
@@ -113,19 +174,13 @@ def _compare(directory: Path, view: LedgerView) -> Iterator[Finding]:
     )
 
 
-def _extent(run: str) -> tuple[int | None, str | None]:
-    try:
-        with LedgerView.open(run) as view:
-            size = view.size
-            return size, view.root(size).hex()
-    except AclError:
-        return None, None
-
-
 def _proven(
-    findings: list[Finding], size: int | None, root: str | None, tree: Path | None
+    findings: list[Finding], verified: Verification, tree: Path | None
 ) -> Iterator[str]:
-    yield f"the {size} events, their bodies and their blobs are the ones behind root {root}"
+    assert verified.root is not None
+    root = verified.root.hex()
+    what = f"the {verified.size} events, their bodies and their blobs"
+    yield f"{what} are the ones behind root {root}"
     yield "every event was legal where it stands: no attempt is counted twice or without an end"
     if tree is not None and not any(f.code.startswith("tree_") for f in findings):
         yield f"every file in {tree} is what these events give"

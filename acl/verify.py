@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acl.keys import Key, PolicyFile
 from acl.output import Json, Run, document, line
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -17,40 +18,68 @@ _TITLES = {"proven": "Proven", "unproven": "Not proven"}
 @app.command()
 def verify(
     run: Run,
-    tree: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Compare an exported directory too.")
-    ] = None,
+    key: Key = None,
+    policy: PolicyFile = None,
     checkpoint: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(metavar="FILE", help="A checkpoint kept elsewhere; it must be reached."),
+    ] = None,
+    old: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="An older checkpoint or copy; it must be extended."),
     ] = None,
     min_size: Annotated[
         int, typer.Option(min=0, metavar="N", help="The ledger must hold at least N events.")
     ] = 0,
+    tree: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Compare an exported directory too.")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="A ledger that tasks were reused from."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Re-derive everything from the stored bytes; exit 4 if anything is broken.
 
-    What merely cannot be proven (no signature, no outside checkpoint) is said and exits 0.
+    Exit 1 if only the policy is not met. What merely cannot be proven (no signature, no outside
+    checkpoint) is said and exits 0.
     """
-    from acl.verdict import examine
+    from acl.keys import policy_of, verifiers_of
+    from acl.verdict import Against, examine
 
-    verdict = examine(run, tree=tree, checkpoint=checkpoint, min_size=min_size)
+    against = Against(
+        verifiers=verifiers_of(key),
+        policy=policy_of(policy),
+        checkpoints=(*(checkpoint or ()), *(old or ())),
+        min_size=min_size,
+        tree=tree,
+        sources=source or (),
+    )
+    verdict = examine(run, against)
     if json:
         document(verdict)
     else:
         _print(verdict)
-    return 0 if verdict["ok"] else BROKEN_STATUS
+    if not verdict["ok"]:
+        return BROKEN_STATUS if _broken(verdict) else 1
+    return 0
+
+
+def _broken(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    return [f for f in verdict["findings"] if f["severity"] == "broken"]
 
 
 def _print(verdict: dict[str, Any]) -> None:
-    broken = [f for f in verdict["findings"] if f["severity"] == "broken"]
+    broken = _broken(verdict)
     if not verdict["intact"]:
         line(f"BROKEN: {_count(broken, 'finding')}; do not trust this ledger")
     elif broken:
         line(f"the ledger is intact, but not what was claimed: {_count(broken, 'finding')}")
+    elif not verdict["ok"]:
+        line(f"the ledger is intact, but the policy is not met: {_extent(verdict)}")
     else:
-        line(f"OK: {verdict['size']} events, root {verdict['root']}")
+        line(f"OK: {_extent(verdict)}")
     for finding in verdict["findings"]:
         if finding["severity"] != "unproven":
             where = "" if finding["seq"] is None else f" event {finding['seq']}"
@@ -61,6 +90,13 @@ def _print(verdict: dict[str, Any]) -> None:
             line(f"{_TITLES[title]}:")
             for sentence, times in Counter(verdict[title]).items():
                 line(f"  - {sentence}" + (f" ({times} times)" if times > 1 else ""))
+    for fork in verdict["forks"]:
+        line("Two histories were signed. This proves it to anybody (acl verify-proof):")
+        line(fork)
+
+
+def _extent(verdict: dict[str, Any]) -> str:
+    return f"{verdict['size']} events, root {verdict['root']}"
 
 
 def _count(things: list[Any], word: str) -> str:

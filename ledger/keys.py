@@ -104,6 +104,9 @@ class LogKey(_PublicKey):
         """Tell whether `signature` (64 bytes) is one of this key over `text`."""
         return self._verifies(text, signature)
 
+    def time_of(self, signature: bytes) -> None:  # noqa: ARG002 - a log does not say when
+        """Return None: a log's signature has no time."""
+
 
 @dataclass(frozen=True, slots=True)
 class WitnessKey(_PublicKey):
@@ -113,10 +116,17 @@ class WitnessKey(_PublicKey):
 
     def verify(self, text: bytes, signature: bytes) -> bool:
         """Tell whether `signature` (8 bytes of time, then 64) is one of this key over `text`."""
-        time = time_of(signature)
+        time = self.time_of(signature)
         if time is None:
             return False
         return self._verifies(_cosigned(text, time), signature[_TIME_BYTES:])
+
+    def time_of(self, signature: bytes) -> int | None:
+        """When the witness says that it signed, seconds since 1970; None if it says nothing."""
+        if len(signature) != _TIME_BYTES + SIGNATURE_BYTES:
+            return None
+        time = int.from_bytes(signature[:_TIME_BYTES], "big")
+        return time if time <= _MAX_TIME else None
 
 
 Verifier = LogKey | WitnessKey
@@ -223,14 +233,6 @@ def parse_verifier(text: str) -> Verifier:
     if kind == WitnessKey.KIND:
         return WitnessKey.parse(text)
     return LogKey.parse(text)
-
-
-def time_of(signature: bytes) -> int | None:
-    """When a witness says that it signed, seconds since 1970; None if this is no cosignature."""
-    if len(signature) != _TIME_BYTES + SIGNATURE_BYTES:
-        return None
-    time = int.from_bytes(signature[:_TIME_BYTES], "big")
-    return time if time <= _MAX_TIME else None
 
 
 def open_note(

@@ -82,6 +82,10 @@ class Verifier(Protocol):
         """Tell whether `signature` is one of this key over `text`."""
         ...
 
+    def time_of(self, signature: bytes) -> int | None:
+        """When a witness says that it signed, seconds since 1970; None from a log's key."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -186,24 +190,32 @@ def parse_note(data: bytes) -> SignedNote:
     return SignedNote(text + b"\n", tuple(map(_parse_signature, lines)))
 
 
-def signers_of(signed: SignedNote, verifiers: Sequence[Verifier]) -> tuple[Verifier, ...]:
-    """Return those of `verifiers` that signed a note, at least one, each once.
+def good_lines(
+    signed: SignedNote, verifiers: Sequence[Verifier]
+) -> tuple[tuple[Verifier, Signature], ...]:
+    """Return the signature lines of `verifiers`, one for each that signed.
 
     Lines of unknown keys say nothing. Raises ProofInvalid if a line that names one of `verifiers`
-    is not of it, or none of them signed.
+    is not of it.
     """
     known = {(one.name, one.key_id): one for one in verifiers}
-    good: dict[tuple[str, bytes], Verifier] = {}
+    good: dict[tuple[str, bytes], tuple[Verifier, Signature]] = {}
     for line in signed.signatures:
         verifier = known.get((line.name, line.key_id))
         if verifier is None:
             continue
         if not verifier.verify(signed.text, line.signature):
             raise ProofInvalid(f"the signature that is said to be of {line.name} is not")
-        good[line.name, line.key_id] = verifier
+        good.setdefault((line.name, line.key_id), (verifier, line))
+    return tuple(good.values())
+
+
+def signers_of(signed: SignedNote, verifiers: Sequence[Verifier]) -> tuple[Verifier, ...]:
+    """Return those of `verifiers` that signed a note; ProofInvalid also if none did."""
+    good = good_lines(signed, verifiers)
     if not good:
         raise ProofInvalid("no known key signed this")
-    return tuple(good.values())
+    return tuple(verifier for verifier, _ in good)
 
 
 def valid_name(name: str) -> bool:

@@ -72,16 +72,16 @@ class Ancestor:
         return self.leaves.at(seq) in [tlog.leaf_hash(one.encode()) for one in originals]
 
     def signer(self, verifiers: Sequence[note.Verifier]) -> str | None:
-        """Which of `verifiers` signed its checkpoint."""
+        """Which of `verifiers`, if they are of logs, signed its checkpoint."""
         signed = None if self.claim is None else self.claim.signed
         if signed is None:
             return None
-        for line in signed.signatures:
-            for verifier in verifiers:
-                same = (line.name, line.key_id) == (verifier.name, verifier.key_id)
-                if same and verifier.verify(signed.text, line.signature):
-                    return verifier.name
-        return None
+        try:
+            good = note.good_lines(signed, verifiers)
+        except ProofInvalid:
+            return None
+        logs = (one.name for one, line in good if one.time_of(line.signature) is None)
+        return next(logs, None)
 
     def doubt(self, verifiers: Sequence[note.Verifier]) -> str | None:
         """Why nothing proves that it held the events; None if a signature does."""

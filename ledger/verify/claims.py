@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import xxhash
 
@@ -11,15 +10,8 @@ from ledger import note, sidefile, tlog
 from ledger.errors import LedgerDamaged, ProofInvalid
 from ledger.opening import Source
 from ledger.verify.finding import Finding, broken, remark, unproven
+from ledger.verify.signatures import Policy, Signatures
 from ledger.verify.tables import Extent, rows
-
-
-class Policy(Protocol):
-    """Whose signatures make a checkpoint good enough."""
-
-    def fault(self, signed: note.SignedNote) -> str | None:
-        """Say why a note is not good enough, or None if it is."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +38,20 @@ class Claims:
         policy: Policy | None,
         outside: Iterable[note.Checkpoint | bytes],
     ) -> None:
-        self._verifiers = verifiers
-        self._policy = policy
+        self._signatures = Signatures(verifiers, policy)
         self._outside = outside
         self._last_stored = 0
+        self._beside: list[Found] = []
         self._waiting: dict[int, list[Found]] = {}
         self._agreed = 0
         self._outside_agreed: int | None = None
-        self._signed_agreed: tuple[int, str] | None = None
-        self._latest: sidefile.Claim | None = None
 
     def load_beside(self, ledger: Path) -> Iterator[Finding]:
         """Read those beside the ledger: before its size is taken, as it may grow meanwhile."""
         try:
             for beside in sidefile.read(ledger):
-                self._add(Found(beside.path.name, beside.claim))
+                self._beside.append(Found(beside.path.name, beside.claim))
+                self._add(self._beside[-1])
         except LedgerDamaged as error:
             yield broken("checkpoint", error.message)
 
@@ -88,7 +79,16 @@ class Claims:
             self._add(Found(name, claim))
         if wanted < extent.checkpoints:
             yield broken("checkpoint_missing", f"checkpoints from {wanted} on cannot be read")
+        yield from self._lost(extent.events)
         yield from self._load_outside()
+
+    def _lost(self, events: int) -> Iterator[Finding]:
+        """Tell of a commit that is gone: one beside was stored in the ledger before."""
+        for found in self._beside:
+            size = found.claim.checkpoint.size
+            if self._last_stored < size <= events:
+                why = f"{found.name} is of {size} events, and the ledger holds no such checkpoint"
+                yield broken("checkpoint_missing", why)
 
     def _load_outside(self) -> Iterator[Finding]:
         for given in self._outside:
@@ -125,27 +125,11 @@ class Claims:
                     self._agreed,
                 )
                 continue
-            yield from self._judge_signatures(found)
-
-    def _judge_signatures(self, found: Found) -> Iterator[Finding]:
-        claim = found.claim
-        size = claim.checkpoint.size
-        self._agreed = size
-        if found.outside:
-            self._outside_agreed = max(size, self._outside_agreed or 0)
-        if claim.signed is None:
-            return
-        self._latest = claim
-        for verifier in self._verifiers:
-            for line in claim.signed.signatures:
-                if (line.name, line.key_id) != (verifier.name, verifier.key_id):
-                    continue
-                if verifier.verify(claim.signed.text, line.signature):
-                    self._signed_agreed = size, verifier.name
-                else:
-                    yield broken(
-                        "signature", f"{found.name} at {size} events: {verifier.name} did not sign"
-                    )
+            self._agreed = size
+            if found.outside:
+                self._outside_agreed = size
+            if claim.signed is not None:
+                yield from self._signatures.judge(name, size, claim.signed)
 
     def seal(self, size: int, *, folded: bool) -> Iterator[Finding]:
         """Ask for the checkpoint that a seal writes before the file is folded."""
@@ -174,21 +158,10 @@ class Claims:
         yield from self._summarize(size)
 
     def _summarize(self, size: int) -> Iterator[Finding]:
-        if self._policy is not None:
-            signed = self._latest.signed if self._latest else None
-            fault = self._policy.fault(signed) if signed else "no checkpoint is signed"
-            if fault:
-                yield unproven("policy", f"the policy is not met: {fault}")
-        if self._signed_agreed is None:
-            why = "no given key signed a checkpoint"
-            if self._latest is None:
-                why = "it holds no signature"
-            elif not self._verifiers:
-                why = "no key was given"
-            yield unproven("unsigned", f"who wrote this ledger is not proven: {why}")
-        else:
-            at, name = self._signed_agreed
-            yield remark("signed", f"the first {at} events are signed by {name}")
+        if self._agreed < size:
+            why = f"events {self._agreed} to {size - 1} are covered by no checkpoint"
+            yield unproven("uncovered", why, self._agreed)
+        yield from self._signatures.summarize()
         if self._outside_agreed is None:
             yield unproven(
                 "no_outside_checkpoint",
@@ -198,7 +171,3 @@ class Claims:
         else:
             at = self._outside_agreed
             yield remark("outside_checkpoint", f"the first {at} events are as the given one says")
-        if size > self._agreed:
-            yield unproven(
-                "uncovered", f"events from {self._agreed} on are in no checkpoint", self._agreed
-            )

@@ -5,7 +5,7 @@ too, and so on: every copy is looked for in all of them. With the sources gone, 
 covers is proven all the same; the rest is told as the claim that it is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ledger import note
@@ -19,8 +19,10 @@ from ledger.events import (
     TaskReused,
     TaskStarted,
 )
+from ledger.machine import Unknown
 from ledger.verify.ancestors import Ancestor, Family, Resolve
 from ledger.verify.finding import Finding, broken, remark, unproven
+from ledger.view import LedgerView
 
 _Key = tuple[str | None, int | None]
 
@@ -41,17 +43,32 @@ class _Reuse:
 
 
 class Origins:
-    """Follows copies through a ledger; `resolve` gives a value whole, or None."""
+    """Follows copies through a ledger; `resolve` gives a value whole, or None.
 
-    def __init__(self, resolve: Resolve, verifiers: Sequence[note.Verifier]) -> None:
+    `sources` are ledgers that are at hand.
+    """
+
+    def __init__(
+        self,
+        resolve: Resolve,
+        verifiers: Sequence[note.Verifier],
+        sources: Iterable[LedgerView] = (),
+    ) -> None:
         self._family = Family(resolve)
+        self._sources = {source.ledger_id: source for source in sources}
+        self._roots: dict[tuple[bytes, int], bytes | None] = {}
         self._verifiers = verifiers
         self._open: dict[_Key, _Reuse] = {}
         # Attempts that came alone to a ledger from which their whole task was copied.
         self._inner: dict[_Key, _Reuse] = {}
+        # What says where they come from was erased.
+        self._untold: set[_Key] = set()
 
-    def take(self, header: Header, event: AnyEvent) -> Iterator[Finding]:
-        """Look at the next event."""
+    def take(self, header: Header, event: AnyEvent | Unknown) -> Iterator[Finding]:
+        """Look at the next event, or at what is left of it."""
+        if isinstance(event, Unknown):
+            yield from self._take_unknown(header, event)
+            return
         if header.copied:
             yield from self._compare(header)
         match event:
@@ -67,6 +84,16 @@ class Origins:
                 yield unproven("files_claim", why, header.seq, header.task)
             case _:
                 pass
+
+    def _take_unknown(self, header: Header, event: Unknown) -> Iterator[Finding]:
+        if header.copied:
+            # The header is what is compared, and that is still there.
+            yield from self._compare(header)
+        if event.kind in (TaskReused, AttemptReused) and not header.copied:
+            self._untold.add((header.task, header.attempt))
+            what = "this task" if header.attempt is None else f"attempt {header.attempt}"
+            why = f"where {what} comes from was erased: its copies can be compared with nothing"
+            yield unproven("origin_erased", why, header.seq, header.task)
 
     def _begin(self, header: Header, event: TaskReused | AttemptReused) -> Iterator[Finding]:
         key = (event.task, event.attempt)
@@ -90,7 +117,9 @@ class Origins:
             is_last = number == len(reuse.ancestors) - 1
             where = f"{'ran in' if is_last else 'was held by'} {ancestor.name}"
             doubt = ancestor.doubt(self._verifiers)
-            if doubt is not None:
+            if ancestor.ledger_id in self._sources:
+                yield self._compare_source(ancestor, f"{what} {where}", seq, task)
+            elif doubt is not None:
                 yield unproven(
                     "origin_claim", f"that {what} {where} is a claim: {doubt}", seq, task
                 )
@@ -98,8 +127,21 @@ class Origins:
                 signer = ancestor.signer(self._verifiers)
                 yield remark("origin_signed", f"{what} {where}, signed by {signer}", seq, task)
 
+    def _compare_source(self, ancestor: Ancestor, what: str, seq: int, task: str | None) -> Finding:
+        """Say whether the ledger that is at hand is the one whose events were copied."""
+        at = ancestor.ledger_id, ancestor.size
+        if at not in self._roots:
+            source = self._sources[ancestor.ledger_id]
+            held = ancestor.size <= source.size
+            self._roots[at] = source.root(ancestor.size) if held else None
+        if self._roots[at] == ancestor.leaves.root(ancestor.size):
+            return remark("origin_at_hand", f"{what}, which is at hand and agrees", seq, task)
+        return broken("origin_differs", f"{what}, says the reuse; that ledger disagrees", seq, task)
+
     def _compare(self, header: Header) -> Iterator[Finding]:
         seq, attempt = header.seq, (header.task, header.attempt)
+        if not self._untold.isdisjoint({attempt, (header.task, None)}):
+            return
         reuse = self._open.get((header.task, None)) or self._open.get(attempt)
         if reuse is None or not reuse.missing:
             why = "it is a copy that no reuse names"

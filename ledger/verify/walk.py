@@ -1,7 +1,7 @@
 """Every event in order: its place, header, body, meaning, and its leaf in the tree."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ledger import tlog
@@ -14,8 +14,8 @@ from ledger.codec import (
     is_header_of,
 )
 from ledger.errors import LedgerDamaged, LedgerStateError, VersionUnsupported
-from ledger.events import TYPE_NAMES, AnyEvent, LedgerSealed, PayloadErased
-from ledger.machine import Machine
+from ledger.events import BY_CODE, TYPE_NAMES, AnyEvent, LedgerSealed, PayloadErased
+from ledger.machine import Machine, Unknown
 from ledger.opening import Source
 from ledger.schema import EVENT_STREAM
 from ledger.verify.claims import Claims
@@ -26,6 +26,7 @@ from ledger.verify.stream import Segment, Stream
 from ledger.verify.tables import Extent, rows
 
 _NOWHERE: Final = (-1, 0)
+_TOLD_EVERY: Final = 1024
 
 
 _OF_EVENTS: Final = ("event_", "body_", "blob_", "copy_", "illegal")
@@ -73,8 +74,15 @@ class Walk:
     """One pass over the events; afterwards `size`, `machine` and the rest say how it went."""
 
     def __init__(
-        self, source: Source, extent: Extent, pieces: Pieces, claims: Claims, origins: Origins
+        self,
+        source: Source,
+        extent: Extent,
+        pieces: Pieces,
+        claims: Claims,
+        origins: Origins,
+        on_progress: Callable[[int, int], object] | None = None,
     ) -> None:
+        self._on_progress = on_progress
         self._source = source
         self._extent = extent
         self._pieces = pieces
@@ -109,6 +117,8 @@ class Walk:
             if seq != wanted:
                 yield self._gap(wanted, seq)
             wanted = seq + 1
+            if self._on_progress is not None and not wanted % _TOLD_EVERY:
+                self._on_progress(wanted, self._extent.events)
             if segment != self._rest.segment:
                 yield from self._rest.told()
                 self._rest = _Rest(segment)
@@ -230,11 +240,7 @@ class Walk:
             yield broken("event_unreadable", f"{name}: its body cannot be read", seq, task)
             return
         if hashlib.sha256(body).digest() != header.address:
-            self._replaying = False
-            if self._is_erased(start):
-                self._erased.append((seq, task))
-            else:
-                yield broken("body_altered", f"{name}: the body is not the one recorded", seq, task)
+            yield from self._other_body(header, start)
             return
         if not is_canonical_body(body):
             yield broken("body_spelling", f"{name}: the body is not in canonical form", seq, task)
@@ -249,6 +255,21 @@ class Walk:
             return
         yield from self._meaning(header, event)
 
+    def _other_body(self, header: Header, start: int) -> Iterator[Finding]:
+        """Judge a body that is not the one recorded: erased, or altered."""
+        seq, task = header.seq, header.task
+        if not self._is_erased(start):
+            self._replaying = False
+            why = f"{TYPE_NAMES[header.code]}: the body is not the one recorded"
+            yield broken("body_altered", why, seq, task)
+            return
+        self._erased.append((seq, task))
+        unknown = Unknown(BY_CODE[header.code], task, header.attempt)
+        yield from self._origins.take(header, unknown)
+        if unknown.kind is LedgerSealed:
+            self.sealed_at = seq
+        yield from self._legal(header, unknown)
+
     def _meaning(self, header: Header, event: AnyEvent) -> Iterator[Finding]:
         seq, task = header.seq, header.task
         yield from self._pieces.refer(dict(event), seq, task)
@@ -258,6 +279,11 @@ class Walk:
             self._erasers.add(seq)
         if isinstance(event, LedgerSealed):
             self.sealed_at = seq
+        yield from self._legal(header, event)
+
+    def _legal(self, header: Header, event: AnyEvent | Unknown) -> Iterator[Finding]:
+        """Ask the state machines whether the event could stand here."""
+        seq, task = header.seq, header.task
         if not self._replaying:
             return
         try:

@@ -127,8 +127,20 @@ def test_a_folded_ledger_without_the_checkpoint_of_its_seal_is_broken(tmp_path: 
     path.chmod(0o644)
     for lost in ("id = 1", "1"):
         forge(path, f"DELETE FROM checkpoint WHERE {lost}")
-        (found,) = broken(path)
-        assert (found.code, found.seq) == ("seal_checkpoint", 11)
+        assert of(broken(path), "seal_checkpoint").seq == 11
+
+
+def test_a_checkpoint_beside_a_ledger_that_holds_none_of_its_size_tells_of_lost_commits(
+    path: Path,
+) -> None:
+    """It is stored in the ledger before it is written beside it."""
+    forge(path, "DELETE FROM checkpoint WHERE id = 1")
+    (found,) = broken(path)
+    assert found.code == "checkpoint_missing"
+    assert "is of 11 events" in found.message
+    (beside,) = path.parent.glob("ledger.checkpoint*")
+    beside.unlink()
+    assert broken(path) == []
 
 
 def test_a_seal_that_broke_off_before_its_checkpoint_is_unproven_and_not_broken(
@@ -719,6 +731,9 @@ class Key:
     def verify(self, text: bytes, signature: bytes) -> bool:
         return signature == self.sign(text)
 
+    def time_of(self, signature: bytes) -> None:
+        return None
+
 
 def test_a_signature_is_proven_only_by_a_key_that_was_brought(tmp_path: Path) -> None:
     with Ledger.create(tmp_path) as ledger:
@@ -733,6 +748,8 @@ def test_a_signature_is_proven_only_by_a_key_that_was_brought(tmp_path: Path) ->
 
 class Wants:
     """A policy that wants one key."""
+
+    verifiers = ()
 
     def __init__(self, name: str) -> None:
         self._name = name

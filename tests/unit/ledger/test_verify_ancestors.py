@@ -30,6 +30,9 @@ class Key:
     def verify(self, text: bytes, signature: bytes) -> bool:
         return signature == self.sign(text)
 
+    def time_of(self, signature: bytes) -> None:
+        return None
+
 
 LAB = Key("lab")
 ASIDE = ("type", "lease", "task", "attempt", "lineage")
