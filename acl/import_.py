@@ -1,12 +1,14 @@
 """`acl import PATH`: a result directory of another tool becomes a sealed ledger."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from acl.output import Json, document, line
+from acl.keys import Signing
+from acl.output import Json, alarm, document, line
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -26,22 +28,26 @@ def import_(
         bool,
         typer.Option("--keep-originals", help="Store the files as they are, secrets included."),
     ] = False,
+    signing_key: Signing = None,
     json: Json = False,
 ) -> int:
     """Import everything that PATH holds but secrets, or name what has no place; exit 1 if so.
 
     Importing the same again shows the run that is there.
     """
+    from acl.keys import signers_given
     from runtime.importers.door import import_path
 
+    signers = signers_given(signing_key)
     report = import_path(
         path,
         results_dir=results_dir,
-        create=_new_ledger,
+        create=partial(_new_ledger, signers),
         format=layout,
         dry_run=dry_run,
         keep_originals=keep_originals,
         command=tuple(sys.argv[1:]),
+        entering=partial(_entering, results_dir, signers),
     )
     if json:
         document(
@@ -67,14 +73,20 @@ def _remarks(report: Any, *, placed: bool) -> list[dict[str, str]]:
     return [{"source": one.source, "reason": one.reason} for one in remarks]
 
 
-def _new_ledger(directory: Path) -> Any:
+def _new_ledger(signers: Any, directory: Path) -> Any:
     import os
 
     from ledger.store import Ledger
     from runtime.recorder import Recorder
     from runtime.redact import Redactor
 
-    return Recorder(Ledger.create(directory), Redactor(os.environ))
+    return Recorder(Ledger.create(directory), Redactor(os.environ), signers=signers)
+
+
+def _entering(results_dir: Path, signers: Any, directory: Path, ledger_id: bytes) -> Any:
+    from runtime.registry import Registration
+
+    return Registration(results_dir, directory, ledger_id, signers=signers, tell=alarm)
 
 
 def _print(report: Any, *, dry_run: bool) -> None:

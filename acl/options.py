@@ -54,3 +54,6 @@ LiveExport = Annotated[
 FailUnder = Annotated[
     Many, typer.Option(metavar="METRIC=X", help="Exit 1 if a metric is lower; repeatable.")
 ]
+RequireRegistry = Annotated[
+    bool, typer.Option("--require-registry", help="Do not run without an entry in the registry.")
+]

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from acl import options
+from acl.keys import Signing
 from acl.outcome import outcome_document, print_outcome
 from acl.output import Json, alarm, document, message
 
@@ -40,6 +41,8 @@ def run(
     no_export: options.NoExport = False,
     live_export: options.LiveExport = None,
     fail_under: options.FailUnder = None,
+    signing_key: Signing = None,
+    require_registry: options.RequireRegistry = False,
     json: Json = False,
 ) -> int:
     """Run a request, or a suite of several; ledgers and files are put below the results directory.
@@ -47,23 +50,28 @@ def run(
     Flags override the file, in a suite for every request; --concurrency is for all together.
     Nothing is begun where --live-export names a directory that holds anything.
     """
+    from acl.keys import signers_given
     from acl.request import read_requested, read_thresholds
     from runtime.suite import Suite
+    from runtime.surroundings import Surroundings
 
     flags = dict(locals())
     thresholds = read_thresholds(fail_under or ())
     requested = read_requested(file, flags)
+    around = Surroundings(
+        alarm=alarm, signers=signers_given(signing_key), require_registry=require_registry
+    )
     if isinstance(requested, Suite):
         from acl.suite import run_suite
 
         places = _projectors(results_dir, no_export=no_export, second=live_export, many=True)
-        return run_suite(requested, results_dir, places, thresholds, json=json)
+        return run_suite(requested, results_dir, places, thresholds, around, json=json)
     if live_export is not None:
         from exporters.live import refuse_occupied
 
         refuse_occupied(live_export)
     places = _projectors(results_dir, no_export=no_export, second=live_export, many=False)
-    outcome = _call(requested, results_dir, places)
+    outcome = _call(requested, results_dir, places, around)
     metrics = outcome.result.metrics if outcome.result else None
     missed = thresholds.missed(metrics.metrics if metrics else {})
     status = outcome.exit_code or (1 if missed else 0)
@@ -99,7 +107,9 @@ def _projectors(
     return projectors
 
 
-def _call(request: Any, results_dir: Path, projectors: list[Callable[[Path], Any]]) -> Any:
+def _call(
+    request: Any, results_dir: Path, projectors: list[Callable[[Path], Any]], around: Any
+) -> Any:
     import asyncio
     import sys
 
@@ -107,10 +117,8 @@ def _call(request: Any, results_dir: Path, projectors: list[Callable[[Path], Any
     from acl.streams import stdout_kept
     from runtime.interrupt import StopSignal, listening
     from runtime.runner import run as run_request
-    from runtime.surroundings import Surroundings
 
     stop = StopSignal()
-    around = Surroundings(alarm=alarm)
 
     async def main() -> Any:
         listen = listening(stop, grace_seconds=around.grace_seconds)

@@ -2,17 +2,21 @@
 
 import typer
 
-from acl.output import Json, Run, document, line
+from acl.keys import Signing
+from acl.output import Json, Run, alarm, document, line
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
-def seal(run: Run, json: Json = False) -> None:
+def seal(run: Run, signing_key: Signing = None, json: Json = False) -> None:
     """Seal a ledger: nothing but erasures and annotations can follow. Its run stays interrupted."""
+    from acl.keys import signers_given
     from ledger import LedgerView
     from ledger.store import Ledger
+    from runtime.registry import complete
 
+    signers = signers_given(signing_key)
     with LedgerView.open(run) as view:
         if view.sealed:
             size, root = view.size, view.root().hex()
@@ -22,7 +26,9 @@ def seal(run: Run, json: Json = False) -> None:
                 line(f"sealed already: {size} events, root {root}")
             return
     with Ledger.open(run) as ledger:
-        checkpoint = ledger.seal()
+        checkpoint = ledger.seal(*signers)
+        directory = ledger.path.parent
+    complete(directory, tell=alarm)
     if json:
         document(
             {"size": checkpoint.size, "root": checkpoint.root.hex(), "origin": checkpoint.origin}

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from acl.outcome import outcome_document, print_outcome
-from acl.output import alarm, document, line, message
+from acl.output import document, line, message
 from acl.request import Thresholds
 from runtime.interrupt import StopSignal
 from runtime.results import OrchestrationResult, RequestOutcome
 from runtime.suite import Suite
+from runtime.surroundings import Surroundings
 
 
 def run_suite(
@@ -17,12 +18,13 @@ def run_suite(
     results_dir: Path,
     projectors: Sequence[Any],
     thresholds: Thresholds,
+    around: Surroundings,
     *,
     json: bool,
 ) -> int:
     """Run all requests, print how they ended, and return the exit status of the command."""
     stop = StopSignal()
-    result = _call(suite, results_dir, projectors, stop)
+    result = _call(suite, results_dir, projectors, around, stop)
     missed = {
         name: thresholds.missed(_metrics(outcome)) if outcome.result else []
         for name, outcome in result.requests.items()
@@ -42,7 +44,11 @@ def run_suite(
 
 
 def _call(
-    suite: Suite, results_dir: Path, projectors: Sequence[Any], stop: StopSignal
+    suite: Suite,
+    results_dir: Path,
+    projectors: Sequence[Any],
+    around: Surroundings,
+    stop: StopSignal,
 ) -> OrchestrationResult:
     import asyncio
     import sys
@@ -51,12 +57,11 @@ def _call(
     from acl.streams import stdout_kept
     from runtime.interrupt import listening
     from runtime.orchestrator import Orchestrator
-    from runtime.surroundings import Surroundings
 
     orchestrator = Orchestrator(
         suite,
         results_dir,
-        surroundings=Surroundings(alarm=alarm),
+        surroundings=around,
         stop=stop,
         command=("acl", *sys.argv[1:]),
     )

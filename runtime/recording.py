@@ -37,6 +37,7 @@ from runtime.paths import reserve, run_root
 from runtime.publishing import ProjectorFor
 from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION, Redactor
+from runtime.registry import Registration
 from runtime.results import ErrorInfo, MetricResult
 from runtime.runlog import run_log
 from runtime.selection import check_ids, selection_events
@@ -85,7 +86,8 @@ def record(
         recorder = Recorder(ledger, redactor, signers=signers, patience=around.patience)
         try:
             recording = Recording(directory, recorder, request)
-            recording.begin(plan)
+            entering = around.registration(results, directory, ledger.ledger_id, signers)
+            recording.begin(plan, entering, required=around.require_registry)
             try:
                 yield recording
             except BaseException as error:
@@ -95,6 +97,7 @@ def record(
                 recording.finish()
             finally:
                 recorder.seal()
+                entering.seal()
                 with recorder.reading() as (state, view):
                     for make in projectors:
                         make(directory)(state, view)
@@ -200,21 +203,29 @@ class Recording:
 
     # -- the run --------------------------------------------------------------------------------
 
-    def begin(self, plan: Sequence[Task] | None) -> None:
-        """Record that the run began, and the plan if there is one."""
+    def begin(self, plan: Sequence[Task] | None, entering: Registration, *, required: bool) -> None:
+        """Enter the run in the registry, record that it began, and the plan if there is one.
+
+        Raises UsageError where it must be in the registry and cannot; then it ended as failed.
+        """
         known: dict[str, Any] = program()
-        self._recorder.record_sync(
-            ev.RunCreated(
-                run_id=self.run_id,
-                request=self._request.to_task_payload(),
-                persistence_params=self._request.to_persistence_params(),
-                acl_version=__version__,
-                redaction_policy=POLICY_VERSION,
-                **known,
-            ),
-            ev.ReuseFrozen(mode="none"),
-            ev.RunStarted(),
+        created = ev.RunCreated(
+            run_id=self.run_id,
+            request=self._request.to_task_payload(),
+            persistence_params=self._request.to_persistence_params(),
+            acl_version=__version__,
+            redaction_policy=POLICY_VERSION,
+            **known,
         )
+        entering.open(created, self._recorder.redactor, len(plan or ()))
+        frozen = ev.ReuseFrozen(mode="none")
+        self._recorder.record_sync(created, frozen, *entering.told())
+        if required and entering.fault is not None:
+            refusal = entering.refusal()
+            self._end("failed", explain(refusal, "run", fatal=True), refusal.exit_status)
+            self._recorder.seal()
+            raise refusal
+        self._recorder.record_sync(ev.RunStarted())
         self._select(plan or ())
         self._fixed = plan is not None
 

@@ -33,6 +33,7 @@ from runtime.paths import reserve, run_root
 from runtime.publishing import OnProgress, ProjectorFor, Publisher
 from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION, Redactor
+from runtime.registry import Registration
 from runtime.results import MetricResult, RequestOutcome
 from runtime.reuse import FrozenReuse, freeze_reuse_source
 from runtime.reuse_takeover import Materialized, materialize_reused
@@ -90,6 +91,7 @@ class UnifiedEvaluationRuntime:
     public: RunRequest
     directory: Path
     recorder: Recorder
+    _registration: Registration
 
     def __init__(self, request: RunRequest, results_dir: Path, surroundings: Surroundings) -> None:
         self.request = request
@@ -163,6 +165,9 @@ class UnifiedEvaluationRuntime:
         )
         self.directory = reserve(self.results_dir, root, output.run_id, around.clock()[0])
         self._ledger = Ledger.create(self.directory, clock=around.clock, entropy=around.entropy)
+        self._registration = around.registration(
+            self.results_dir, self.directory, self._ledger.ledger_id, self._signers
+        )
 
     def close_source(self) -> None:
         """Let go of what was to be reused."""
@@ -219,7 +224,12 @@ class UnifiedEvaluationRuntime:
         tasks, request = self._selection.tasks, self.request
         created = await asyncio.to_thread(self._created)
         files = await asyncio.to_thread(source_events, self.setup)
-        await self.recorder.record(created, self.reuse.event(), RunStarted(), *files)
+        entering = self._registration
+        await asyncio.to_thread(entering.open, created, self.recorder.redactor, len(tasks))
+        await self.recorder.record(created, self.reuse.event(), *entering.told())
+        if entering.fault is not None and self.surroundings.require_registry:
+            raise entering.refusal()
+        await self.recorder.record(RunStarted(), *files)
         _log.info("run %s: %s, %s", self.directory.name, request.benchmark.id, request.model.id)
         await self.recorder.record(*self._selection.events)
         _log.info("%d tasks are selected", len(tasks))
@@ -313,6 +323,7 @@ class UnifiedEvaluationRuntime:
             RunFinished(status=status, error=error, exit_code=exit_code, counts=counts)
         )
         await asyncio.to_thread(self.recorder.seal)
+        await asyncio.to_thread(self._registration.seal)
         await self._publisher.last()
         outcome = self._outcome(status, exit_code, error)
         recipes = [] if self._workers is None else list(self._workers.applied_recipes)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Final
 
 from ledger.note import Signer
@@ -16,6 +17,7 @@ from ledger.tail import Clock, Entropy
 from runtime.limits import Sleep
 from runtime.plugins import Plugins
 from runtime.prices import price_table_sha256
+from runtime.registry import LOCK_SECONDS, Registration
 from runtime.retry import Uniform
 from runtime.signing import signers_of
 
@@ -30,7 +32,8 @@ class Surroundings:
     many seconds a full disk is waited for. `alarm` is told at once, in one line without secrets,
     of what keeps a run from being recorded or shown, and of what to know of its reuse; in any
     thread. `signers` sign the checkpoints; without them that is done by the key that the variable
-    ACL_SIGNING_KEY names, if it does.
+    ACL_SIGNING_KEY names, if it does. A run waits `registry_wait` seconds for its turn to enter
+    itself in the registry, and goes on without unless `require_registry`.
     """
 
     clock: Clock = system_clock
@@ -43,12 +46,22 @@ class Surroundings:
     patience: float = 60.0
     alarm: Callable[[str], object] | None = None
     signers: Sequence[Signer] | None = None
+    registry_wait: float = LOCK_SECONDS
+    require_registry: bool = False
 
     def keys(self) -> tuple[Signer, ...]:
         """Who signs the checkpoints; KeyRefused for a key that cannot be used."""
         if self.signers is not None:
             return tuple(self.signers)
         return signers_of((), self.environ)
+
+    def registration(
+        self, results_dir: Path, directory: Path, ledger_id: bytes, signers: Sequence[Signer]
+    ) -> Registration:
+        """The entries of a run in the registry of its results directory."""
+        return Registration(
+            results_dir, directory, ledger_id, signers=signers, wait=self.registry_wait
+        )
 
     def monotonic(self) -> float:
         """The monotonic clock, in seconds."""

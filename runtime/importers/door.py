@@ -24,10 +24,14 @@ from runtime.importers.source import Source
 from runtime.plugins import installed
 from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION
+from runtime.registry import Registration
 from runtime.surroundings import program
 
 Create = Callable[[Path], Recorder]
 """Makes a new ledger in an empty directory, and the recorder that writes to it."""
+
+Entering = Callable[[Path, bytes], Registration]
+"""Gives the entries of the run that will be in a directory, with a ledger of an id."""
 
 _BATCH_EVENTS: Final = 200
 _BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -56,7 +60,7 @@ class ImportReport:
         return any(remark.damage for remark in self.unplaced)
 
 
-def import_path(
+def import_path(  # noqa: PLR0913 - each is an option of `acl import`, or stands for one
     path: Path,
     *,
     results_dir: Path,
@@ -65,14 +69,18 @@ def import_path(
     dry_run: bool = False,
     keep_originals: bool = False,
     command: Sequence[str] = (),
+    entering: Entering | None = None,
     points: Points = installed,
 ) -> ImportReport:
     """Turn the foreign run at `path` into a sealed ledger under `results_dir`, or leave nothing.
 
     The same files, under whatever directory name, are imported once: later calls report the run
     that is there. With `dry_run` nothing is written. With `keep_originals` the original files
-    are stored as they are, secrets included. Raises UsageError for what no importer takes, and
-    whatever the recorder raises; a half import is never left where runs are looked for.
+    are stored as they are, secrets included. `entering` gives the entries of the new run in the
+    registry; without it the ledger is for the caller alone.
+
+    Raises UsageError for what no importer takes, and whatever the recorder raises; a half import is
+    never left where runs are looked for.
     """
     if not results_dir.is_dir() and results_dir.exists():
         raise UsageError(f"{results_dir} is not a directory")
@@ -87,13 +95,19 @@ def import_path(
     if not dry_run:
         with places.stage(results_dir, identity) as staged:
             recorder = create(staged)
+            ledger_id = recorder.ledger.ledger_id
+            registration = None if entering is None else entering(target, ledger_id)
             try:
                 _Writing(recorder, source, plan, keep_originals).write(
                     target.name, identity, command
                 )
             finally:
                 recorder.close()
+            if registration is not None:
+                registration.wait()
             places.publish(staged, results_dir, target)
+        if registration is not None:
+            registration.enter_whole()
     return ImportReport(
         run_id=target.name,
         path=target,

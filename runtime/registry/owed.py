@@ -1,0 +1,207 @@
+"""Entries that runs did not make themselves: they died, or could not reach the registry.
+
+A run that could not enter itself leaves a file in `registry.waiting`, named by its ledger id, that
+holds its path. Runs that are entered and not yet sealed are in the memo beside the registry. Both
+are hints: what is entered is read from the ledger of the run.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ledger import lock, sidefile
+from ledger.errors import AclError, ProofInvalid
+from ledger.events import (
+    AnnotationAdded,
+    LedgerSealed,
+    PayloadErased,
+    RegistryOpened,
+    RegistrySealed,
+    RunCreated,
+    TasksSelected,
+)
+from ledger.view import LedgerView
+from runtime.registry.places import WAITING_NAME, ledger_in, locate, request_digest
+
+_AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
+_MOST_LOOKS: Final = 16
+_MOST_WAITING: Final = 64
+_MOST_BYTES: Final = 65_536
+_STALE_SECONDS: Final = 3600.0
+# A plan stands near the beginning, before the first attempt.
+_OPENING_EVENTS: Final = 1000
+
+Failure: Final = (AclError, OSError, ValueError, sqlite3.Error)
+"""What reading the ledger of another run may raise: it is somebody else's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsealed:
+    """A run that is entered, and of whose seal nothing is known yet."""
+
+    run_id: str
+    path: str
+    ledger_id: str
+
+
+@dataclass(slots=True)
+class Owed:
+    """What to enter for other runs; `looked` are the unsealed runs that were looked at."""
+
+    seals: list[RegistrySealed]
+    waiting: list[tuple[Path, list[RegistryOpened | RegistrySealed]]]
+    looked: set[str]
+
+
+def memo_of(runs: Sequence[Unsealed]) -> Any:
+    """The memo to be kept beside the registry."""
+    return {"unsealed": [[run.run_id, run.path, run.ledger_id] for run in runs]}
+
+
+def read_memo(memo: Any) -> list[Unsealed] | None:
+    """Read a memo; None if it is none."""
+    try:
+        rows = [Unsealed(*map(_text, row)) for row in memo["unsealed"]]
+    except (TypeError, KeyError, ValueError):
+        return None
+    return rows
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def look(results_dir: Path, unsealed: Sequence[Unsealed]) -> Owed:
+    """Look at a few runs that may have been sealed meanwhile, and at those that wait."""
+    owed = Owed([], list(_waiting(results_dir)), set())
+    for run in unsealed[:_MOST_LOOKS]:
+        owed.looked.add(run.ledger_id)
+        directory = locate(results_dir, run.path)
+        with suppress(*Failure):
+            if directory is not None and not _works(ledger_in(directory)):
+                with LedgerView.open(directory) as view:
+                    if view.ledger_id.hex() == run.ledger_id:
+                        seal = seal_entry(view, run.run_id, run.path)
+                        owed.seals += [] if seal is None else [seal]
+    return owed
+
+
+def _works(ledger: Path) -> bool:
+    """Tell whether somebody writes to a ledger that is not folded: then it is not sealed."""
+    return bool(ledger.lstat().st_mode & 0o222) and lock.holder(ledger) is not None
+
+
+def seal_entry(view: LedgerView, run_id: str, path: str) -> RegistrySealed | None:
+    """Return the entry of a sealed run, with the checkpoint of its seal; None if there is none."""
+    size = _sealed_size(view)
+    notes = [note for held, note in view.checkpoints() if held == size]
+    if size is None or not notes:
+        return None
+    try:
+        checkpoint = sidefile.parse(notes[-1].encode()).checkpoint
+    except ProofInvalid:
+        return None
+    return RegistrySealed(
+        run_id=run_id,
+        path=path,
+        ledger_id=view.ledger_id.hex(),
+        size=size,
+        root=checkpoint.root.hex(),
+        checkpoint=notes[-1],
+    )
+
+
+def _sealed_size(view: LedgerView) -> int | None:
+    for seq in range(view.size - 1, -1, -1):
+        code = view.event(seq).header.code
+        if code not in _AFTER_A_SEAL:
+            return seq + 1 if code == LedgerSealed.code else None
+    return None
+
+
+def opened_entry(view: LedgerView, path: str) -> RegistryOpened | None:
+    """Return the entry of a run that says of itself what it was asked; None if it is no run."""
+    created: RunCreated | None = None
+    planned = 0
+    for recorded in view.events(until=_OPENING_EVENTS):
+        event = recorded.event
+        if isinstance(event, RunCreated):
+            created = event
+        elif isinstance(event, TasksSelected):
+            planned += len(event.tasks)
+        if recorded.attempt is not None:
+            break
+    if created is None:
+        return None
+    return RegistryOpened(
+        run_id=created.run_id,
+        path=path,
+        ledger_id=view.ledger_id.hex(),
+        request_digest=request_digest(created.request),
+        planned_tasks=planned,
+        k=attempts_of(created.request),
+    )
+
+
+def attempts_of(request: Any) -> int:
+    """Return the attempts that a request plans for each task; 1 where it says nothing."""
+    execution = request.get("execution") if isinstance(request, dict) else None
+    k = execution.get("k") if isinstance(execution, dict) else None
+    return k if isinstance(k, int) and not isinstance(k, bool) and k > 0 else 1
+
+
+def entries_of(directory: Path, path: str) -> list[RegistryOpened | RegistrySealed]:
+    """Return what is to be entered for a run on disk; raises what opening it raises."""
+    with LedgerView.open(directory) as view:
+        opened = opened_entry(view, path)
+        if opened is None:
+            return []
+        seal = seal_entry(view, opened.run_id, path)
+        return [opened] if seal is None else [opened, seal]
+
+
+# -- runs that wait ----------------------------------------------------------------------------
+
+
+def wait_for_entry(results_dir: Path, path: str, ledger_id: str) -> None:
+    """Leave word that a run is to be entered by whoever reaches the registry next, if possible."""
+    with suppress(OSError):
+        folder = results_dir / WAITING_NAME
+        folder.mkdir(exist_ok=True)
+        sidefile.replace(folder / ledger_id, json.dumps(path).encode())
+
+
+def no_longer_waits(results_dir: Path, ledger_id: str) -> None:
+    """Take that word back: the run is entered."""
+    with suppress(OSError):
+        (results_dir / WAITING_NAME / ledger_id).unlink(missing_ok=True)
+
+
+def _waiting(results_dir: Path) -> Iterator[tuple[Path, list[RegistryOpened | RegistrySealed]]]:
+    folder = results_dir / WAITING_NAME
+    try:
+        places = sorted(folder.iterdir())[:_MOST_WAITING] if not folder.is_symlink() else []
+    except OSError:
+        return
+    for place in places:
+        with suppress(*Failure):
+            entries = _entries_waiting(results_dir, place)
+            if entries or time.time() - place.lstat().st_mtime > _STALE_SECONDS:
+                yield place, entries
+
+
+def _entries_waiting(results_dir: Path, place: Path) -> list[RegistryOpened | RegistrySealed]:
+    """What is to be entered for the run that left `place`; nothing if it is not there."""
+    path = json.loads(sidefile.content(place, _MOST_BYTES))
+    directory = locate(results_dir, _text(path)) if isinstance(path, str) else None
+    if directory is None or not ledger_in(directory).exists():
+        return []
+    entries = entries_of(directory, path)
+    return entries if all(entry.ledger_id == place.name for entry in entries) else []

@@ -1,0 +1,154 @@
+"""One run and its entries: a run that cannot be entered goes on, and says so."""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from ledger.errors import AclError, UsageError
+from ledger.events import ExtensionRecorded, RegistryOpened, RunCreated
+from ledger.note import Signer
+from ledger.view import LedgerView
+from runtime.gate import prune_event, redact_event
+from runtime.redact import Redactor
+from runtime.registry.owed import (
+    attempts_of,
+    entries_of,
+    no_longer_waits,
+    seal_entry,
+    wait_for_entry,
+)
+from runtime.registry.places import find_results_dir, relative, request_digest
+from runtime.registry.writing import LOCK_SECONDS, Event, Registry
+
+UNREGISTERED: Final = "acl.unregistered"
+"""The extension event of a run that was not entered before its first event: {reason}."""
+
+# Whoever waited in vain once does not wait as long again.
+_SECOND_WAIT: Final = 2.0
+_FAILURES: Final = (AclError, OSError, sqlite3.Error)
+
+_log = logging.getLogger(__name__)
+
+
+class Registration:
+    """The entries of the run in `directory`, in the registry of `results_dir`.
+
+    What cannot be entered is told, with the reason, by default to the log, and left to the next
+    run.
+    """
+
+    def __init__(
+        self,
+        results_dir: Path,
+        directory: Path,
+        ledger_id: bytes,
+        *,
+        signers: Sequence[Signer] = (),
+        wait: float = LOCK_SECONDS,
+        tell: Callable[[str], object] = _log.error,
+    ) -> None:
+        self._results_dir = results_dir.absolute()
+        self._directory = directory
+        self._path = relative(results_dir, directory)
+        self._ledger_id = ledger_id.hex()
+        self._signers = tuple(signers)
+        self._wait = wait
+        self._say = tell
+        self.fault: str | None = None
+        """Why the run is not entered; None once it is."""
+
+    def open(self, created: RunCreated, redactor: Redactor, planned_tasks: int) -> None:
+        """Enter the run before its first event, which will be `created`; sets `fault`."""
+        # The digest is of what the ledger will hold.
+        stored, _ = prune_event(redact_event(created, redactor))
+        assert isinstance(stored, RunCreated)
+        entry = RegistryOpened(
+            run_id=stored.run_id,
+            path=self._path,
+            ledger_id=self._ledger_id,
+            request_digest=request_digest(stored.request),
+            planned_tasks=planned_tasks,
+            k=attempts_of(stored.request),
+        )
+        self._enter("the run is not in the registry", [entry])
+
+    def seal(self) -> None:
+        """Enter the sealed run, with its opening if that is still to be done."""
+        what = "the seal of the run is not in the registry"
+        try:
+            entries = self._entries()
+        except _FAILURES as error:
+            self._tell(what, error)
+            return
+        if entries:
+            self._enter(what, entries)
+
+    def wait(self) -> None:
+        """Leave word that the run is to be entered, in case this program does not come to it."""
+        wait_for_entry(self._results_dir, self._path, self._ledger_id)
+
+    def enter_whole(self) -> None:
+        """Enter a run that appeared sealed: its opening and its seal at once."""
+        what = "the run is not in the registry"
+        try:
+            entries = entries_of(self._directory, self._path)
+        except _FAILURES as error:
+            self._tell(what, error)
+            return
+        self._enter(what, entries)
+
+    def _entries(self) -> list[Event]:
+        if self.fault is not None:
+            return list(entries_of(self._directory, self._path))
+        with LedgerView.open(self._directory) as view:
+            run = view.event(0).event
+            assert isinstance(run, RunCreated)
+            seal = seal_entry(view, run.run_id, self._path)
+        return [] if seal is None else [seal]
+
+    def _enter(self, what: str, entries: Sequence[Event]) -> None:
+        wait = self._wait if self.fault is None else min(self._wait, _SECOND_WAIT)
+        try:
+            why = Registry(self._results_dir, signers=self._signers, wait=wait).enter(*entries)
+        except _FAILURES as error:
+            self._tell(what, error)
+            return
+        if why is not None:
+            self._say(f"the registry has no new checkpoint: {why}")
+        self.fault = None
+        no_longer_waits(self._results_dir, self._ledger_id)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        why = error.message if isinstance(error, AclError) else str(error)
+        self._say(f"{what}: {why}")
+        self.fault = self.fault or why
+        self.wait()
+
+    def told(self) -> list[ExtensionRecorded]:
+        """The event with which a run that is not entered says so in its own ledger, if it is."""
+        if self.fault is None:
+            return []
+        return [ExtensionRecorded(name=UNREGISTERED, payload={"reason": self.fault})]
+
+    def refusal(self) -> UsageError:
+        """The error of a run that must be entered and is not."""
+        return UsageError(
+            f"the run is not in the registry: {self.fault}",
+            hint="repair that, or run without --require-registry",
+        )
+
+
+def complete(run: Path, *, signers: Sequence[Signer] = (), tell: Callable[[str], object]) -> None:
+    """Enter a run that was sealed later, where a registry is above it; tell if that fails."""
+    results_dir = find_results_dir(run)
+    if results_dir is None:
+        return
+    try:
+        entries = entries_of(run, relative(results_dir, run))
+        why = Registry(results_dir, signers=signers).enter(*entries)
+    except _FAILURES as error:
+        why = str(error)
+    if why is not None:
+        tell(f"the registry of {results_dir} does not know of it: {why}")
