@@ -11,6 +11,7 @@ from acl.output import Json, Run, document, line, message
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 POLL_SECONDS = 0.2
+TILES = "tiles"
 
 
 @app.command()
@@ -52,6 +53,11 @@ def export(
         where = "" if faults[0].seq is None else f" at event {faults[0].seq}"
         raise LedgerDamaged(f"{run} is damaged{where}: {faults[0].message}", seq=first)
     home = _home(run, directory)
+    if layout == TILES:
+        from acl.export_tiles import export_tiles
+
+        export_tiles(run, directory, alone=not (follow or salvage), json=json)
+        return
     if follow:
         _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:

@@ -32,9 +32,7 @@ def told_of_event(held: "ProvenEvent", signed: "note.SignedNote | None", compare
         proven.append("it says exactly what is shown: its header names the SHA-256 of its body")
         pieces = sum(1 for _, value in event for _ in canonical.pieces(value))
         if pieces:
-            unproven.append(
-                f"the text of its large values: {pieces} pieces, of which the file holds the SHA-256"
-            )
+            unproven.append(f"the text of its large values: only the SHA-256 of {pieces} pieces is")
     if recorded.copied:
         unproven.append("where it happened: it was copied from another ledger")
     unproven.append("what else the ledger holds: other attempts, or later events about this one")
