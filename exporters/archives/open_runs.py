@@ -1,0 +1,99 @@
+"""Which runs write to an artifacts directory and are not archived yet.
+
+A run says so before its first event, in a file of its own below `archives/.running/`, and its
+archive takes that back. So whoever comes next finds what was killed in between.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from exporters import OutFile
+from exporters.folder import Folder
+from exporters.jsontext import json_bytes
+from ledger.errors import ExportRefused
+
+DIRECTORY: Final = "archives/.running"
+
+_MOST_BYTES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that was begun here: its ledger file, and the file that says so."""
+
+    ledger: Path
+    note: Path
+
+
+def register(artifacts: Path, ledger: Path) -> OpenRun:
+    """Say that the run of this ledger file writes to `artifacts`, which is made if need be.
+
+    Raises ExportRefused where that cannot be written.
+    """
+    try:
+        artifacts.mkdir(parents=True, exist_ok=True)
+        with Folder.open(artifacts.resolve()) as folder:
+            path = relative(folder.path, ledger)
+            name = f"{DIRECTORY}/{_name(path)}"
+            folder.replace(OutFile(name, json_bytes({"ledger": path})))
+            folder.sync()
+            return OpenRun(ledger, folder.path / name)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ExportRefused(f"{artifacts} cannot be written to: {why}") from error
+
+
+def forget(artifacts: Path, ledger: Path) -> None:
+    """Take back what `register` said; nothing happens where it was not said."""
+    with suppress(FileNotFoundError), Folder.open(artifacts.resolve()) as folder:
+        folder.remove(f"{DIRECTORY}/{_name(relative(folder.path, ledger))}")
+        folder.sync()
+
+
+def open_runs(artifacts: Path) -> list[OpenRun]:
+    """The runs that said so and were not archived, by the names of their notes.
+
+    Whether their ledgers are there, and whether they are at work, is left to the caller; what is
+    no note of ours is passed over.
+    """
+    try:
+        with Folder.open(artifacts.resolve()) as folder:
+            return list(_read(folder))
+    except FileNotFoundError:
+        return []
+
+
+def relative(artifacts: Path, ledger: Path) -> str:
+    """How the ledger is reached from the artifacts directory."""
+    return os.path.relpath(ledger.resolve(), artifacts.resolve())
+
+
+def portable(artifacts: Path, ledger: Path) -> str | None:
+    """The same path, if it tells nothing of this machine; None where it leads over its root."""
+    shared = os.path.commonpath([artifacts.resolve(), ledger.resolve()])
+    return None if shared == os.sep else relative(artifacts, ledger)
+
+
+def _name(path: str) -> str:
+    return f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
+
+
+def _read(folder: Folder) -> Iterator[OpenRun]:
+    directory = folder.path / DIRECTORY
+    try:
+        names = sorted(entry.name for entry in directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        with suppress(ExportRefused, OSError, ValueError, RecursionError):
+            with folder.reading(f"{DIRECTORY}/{name}") as file:
+                told = json.loads(file.read(_MOST_BYTES))
+            path = told.get("ledger") if isinstance(told, dict) else None
+            if isinstance(path, str) and name == _name(path):
+                yield OpenRun(Path(os.path.normpath(folder.path / path)), directory / name)
