@@ -1,7 +1,7 @@
 """What a verification says as a whole: findings, then in words what is proven and what is not."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from acl.keys import read
 from acl.progress import counting
-from ledger import LedgerView, RunState, fold, note, sidefile
-from ledger.errors import ProofInvalid, RunNotFound, UsageError
+from ledger import LedgerView, RunState, fold, note, proof, sidefile
+from ledger.errors import AclError, ProofInvalid, RunNotFound, UsageError
 from ledger.note import Verifier
 from ledger.verify import Finding, Verification, verify
 
@@ -86,7 +86,7 @@ def examine(run: str, against: Against) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in findings],
         "proven": list(_proven(findings, verification, against.tree)) if intact else [],
         "unproven": [finding.message for finding in findings if finding.severity == "unproven"],
-        "forks": [],
+        "forks": [] if intact else list(_forks(run, outside)),
     }
 
 
@@ -95,6 +95,18 @@ def _source_faults(path: str, against: Against) -> Iterator[Finding]:
     for finding in verify(path, verifiers=against.verifiers):
         if finding.severity == "broken":
             yield replace(finding, message=f"source {path}: {finding.message}", seq=None, task=None)
+
+
+def _forks(run: str, outside: Sequence[bytes | note.Checkpoint]) -> Iterator[str]:
+    """Reports of two signed histories, as far as the ledger can still be read."""
+    with suppress(AclError), LedgerView.open(run) as view:
+        for given in outside:
+            if not isinstance(given, bytes):
+                continue
+            claim = sidefile.parse(given)
+            ours = proof.covering(view, claim.checkpoint.size, like=claim.signed)
+            if ours is not None and not proof.extends(view, claim):
+                yield proof.fork(view, given, ours).decode()
 
 
 def broken(run: str) -> list[Finding]:
@@ -174,9 +186,7 @@ def _compare(directory: Path, view: LedgerView) -> Iterator[Finding]:
     )
 
 
-def _proven(
-    findings: list[Finding], verified: Verification, tree: Path | None
-) -> Iterator[str]:
+def _proven(findings: list[Finding], verified: Verification, tree: Path | None) -> Iterator[str]:
     assert verified.root is not None
     root = verified.root.hex()
     what = f"the {verified.size} events, their bodies and their blobs"

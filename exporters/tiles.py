@@ -64,7 +64,7 @@ class Log(Protocol):
         """Return the root over the first `size` events."""
         ...
 
-    def checkpoints(self) -> Iterator[tuple[int, str]]:
+    def published(self) -> Iterator[tuple[int, str]]:
         """Yield (size, note) of each checkpoint, oldest first."""
         ...
 

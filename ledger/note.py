@@ -158,14 +158,22 @@ def parse_checkpoint(text: bytes) -> Checkpoint:
 
 def format_note(note: SignedNote) -> bytes:
     """Write a note; raise ProofInvalid for one that `parse_note` refuses."""
-    lines = [
-        _DASH + _encode(line.name) + b" " + b64encode(line.key_id + line.signature) + b"\n"
-        for line in note.signatures
-    ]
-    data = note.text + b"\n" + b"".join(lines)
+    data = note.text + b"\n" + b"".join(map(format_line, note.signatures))
     if parse_note(data) != note:
         raise ProofInvalid("a note holds a signature of another form")
     return data
+
+
+def with_lines(note: SignedNote, lines: Sequence[Signature]) -> SignedNote:
+    """Return a note with further signatures; a new one of a key takes the place of an older one."""
+    new = {(line.name, line.key_id) for line in lines}
+    kept = [line for line in note.signatures if (line.name, line.key_id) not in new]
+    return SignedNote(note.text, (*kept, *lines))
+
+
+def format_line(line: Signature) -> bytes:
+    """Write one signature line, with its line end."""
+    return _DASH + _encode(line.name) + b" " + b64encode(line.key_id + line.signature) + b"\n"
 
 
 def sign(text: bytes, signers: Iterable[Signer]) -> bytes:

@@ -38,6 +38,7 @@ class Beside:
     """A checkpoint found beside a ledger."""
 
     path: Path
+    data: bytes
     claim: Claim
 
 
@@ -65,7 +66,7 @@ def read(ledger: Path) -> list[Beside]:
             continue
         data = content(path, _MOST_BYTES)
         try:
-            found.append(Beside(path, parse(data)))
+            found.append(Beside(path, data, parse(data)))
         except ProofInvalid as error:
             raise LedgerDamaged(f"{path} holds no checkpoint: {error.message}") from error
     return found

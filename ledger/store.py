@@ -10,35 +10,45 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ledger import database, note, resume, sidefile
+from ledger.erasure import Plan, plan_erasure
 from ledger.errors import (
     AclError,
     AlreadySealed,
     LedgerDead,
     NotStored,
+    ProofInvalid,
     RunNotFound,
     UsageError,
 )
-from ledger.events import LedgerSealed
+from ledger.events import LedgerSealed, PayloadErased
 from ledger.lock import WAIT, WriterLock, lock_path
 from ledger.memory import Memory
 from ledger.opening import Source, ledger_file
+from ledger.records import Records
 from ledger.tail import Clock, Copy, Entropy, Receipt
 from ledger.view import LedgerView
 from ledger.writer import Item, Writer
 
-__all__ = ["Clock", "Copy", "Entropy", "Ledger", "Receipt"]
+__all__ = ["Clock", "Copy", "Entropy", "Erased", "Ledger", "Receipt"]
 
 
 def system_clock() -> tuple[int, int]:
     """Wall clock since 1970 UTC and monotonic clock, in nanoseconds."""
     return time.time_ns(), time.monotonic_ns()
+
+
+class Erased(NamedTuple):
+    """What was erased, and the number of the event that tells of it."""
+
+    seq: int
+    plan: Plan
 
 
 class _Ticket:
@@ -66,14 +76,16 @@ class Ledger:
         memory: Memory | None,
         *,
         resumes: bool = False,
+        amends: bool = False,
     ) -> None:
         self.path = path
+        self._amends = amends
         self._writer_lock = lock
         self._memory = Memory() if memory is None else memory
         self._signed: note.Checkpoint | None = None
         self._lock = Lock()
         self._waiting: deque[_Ticket] = deque()
-        self._writer = Writer(path, clock, entropy, resumes=resumes)
+        self._writer = Writer(path, clock, entropy, resumes=resumes, amends=amends)
 
     @classmethod
     def create(
@@ -110,13 +122,15 @@ class Ledger:
         wait: float = WAIT,
         memory: Memory | None = None,
         resumes: bool = False,
+        amends: bool = False,
     ) -> Self:
         """Open a ledger to go on with it, after reading it whole: tree, machines, checkpoints.
 
         With `resumes` a registry is read from its last checkpoint on, if `keep` was called then.
         Raises LedgerLocked after `wait` seconds, NotALedger, VersionUnsupported, LedgerRolledBack,
         LedgerDamaged. A sealed ledger is folded, if that was still to be done, and then refused
-        with AlreadySealed.
+        with AlreadySealed. With `amends` it is opened to be annotated or to have something erased,
+        and folded again when it is closed.
         """
         file = ledger_file(path)
         if not lock_path(file).exists():
@@ -124,11 +138,11 @@ class Ledger:
             Source(file).close()
         lock = _take_lock(file, wait)
         try:
-            ledger = cls(file, lock, clock, entropy, memory, resumes=resumes)
+            ledger = cls(file, lock, clock, entropy, memory, resumes=resumes, amends=amends)
         except BaseException:
             lock.release()
             raise
-        if ledger.sealed:
+        if ledger.sealed and not amends:
             with ledger:
                 ledger._finish_seal()
             raise AlreadySealed(str(file), ledger.size)
@@ -268,6 +282,24 @@ class Ledger:
             return self._signed.root
         return self._writer.root_at(size)
 
+    def adopt(self, data: bytes) -> None:
+        """Store the newest checkpoint once more, now that others have signed it too.
+
+        It is also written beside the ledger. ProofInvalid if it is of another ledger, or there is
+        a newer one.
+        """
+        with self._lock:
+            self._writer.require_usable()
+            claim = sidefile.parse(data)
+            size, root = claim.checkpoint.size, claim.checkpoint.root
+            last = self._writer.tail.last_size
+            if not (last <= size <= self.size and claim.is_of(self.ledger_id)):
+                raise ProofInvalid(f"this is not the newest checkpoint of {self.path}")
+            if self._root_at(size) != root:
+                raise ProofInvalid(f"{self.path} has another root at {size} events")
+            self._writer.store_checkpoint(size, data)
+            sidefile.write(self.path, data, signed=True)
+
     def seal(self, *signers: note.Signer) -> note.Checkpoint:
         """End the ledger: `ledger.sealed`, a checkpoint, and one read-only file of it all.
 
@@ -294,6 +326,34 @@ class Ledger:
             self._checkpoint(())
         self._writer.database.fold()
 
+    def erase(
+        self,
+        sequence: Iterable[int] = (),
+        *,
+        blobs: Iterable[str] = (),
+        reason: str,
+        everywhere: bool = False,
+        redactions: int | None = None,
+    ) -> Erased:
+        """Erase the bodies of events, and pieces of large values, for good, or change nothing.
+
+        `blobs` are named by their digest in hex. A piece that other events need stays, unless it
+        goes `everywhere`. A checkpoint should follow. Raises RunNotFound, UsageError for what
+        cannot be erased and while somebody reads the ledger, NotStored where the disk failed.
+        """
+        with self._lock:
+            self._writer.require_usable()
+            records = Records(self._writer.database.query, indexed=self._writer.database.indexed)
+            with closing(records):
+                plan = plan_erasure(records, sequence, blobs, everywhere=everywhere)
+            event = PayloadErased(
+                sequence=plan.sequence,
+                blobs=tuple(digest.hex() for digest in plan.blobs),
+                reason=reason,
+                redactions=redactions,
+            )
+            return Erased(self._writer.erase(plan.places, event).first, plan)
+
     def view(self) -> LedgerView:
         """Open a reader of this ledger; it sees what is committed when it is asked."""
         return LedgerView.open(self.path)
@@ -313,7 +373,14 @@ class Ledger:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            if self._amends and self.sealed and not self._writer.database.closed:
+                self._finish_seal()
+        except (AclError, sqlite3.Error):
+            if error is None:
+                raise
+        finally:
+            self.close()
 
 
 def _take_lock(file: Path, wait: float) -> WriterLock:

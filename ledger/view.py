@@ -242,6 +242,19 @@ class LedgerView:
         """Yield (size, note) of each checkpoint that the ledger holds, oldest first."""
         return self._records.checkpoints()
 
+    def published(self) -> Iterator[tuple[int, str]]:
+        """Yield (size, note) of the checkpoints in the ledger, then of those beside it.
+
+        Beside it may stand one that others signed after the ledger was sealed. LedgerDamaged if
+        what stands there is no checkpoint.
+        """
+        yield from self.checkpoints()
+        held = self.size
+        for found in sidefile.read(self.path):
+            size = found.claim.checkpoint.size
+            if size <= held:
+                yield size, found.data.decode()
+
     def copy_into(self, target: sqlite3.Connection) -> None:
         """Copy the whole ledger, as it is committed now, into an empty database."""
         self.source.copy_into(target)

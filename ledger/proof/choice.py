@@ -10,8 +10,8 @@ from ledger.errors import ProofInvalid
 class Checkpoints(Protocol):
     """Where checkpoints are kept; a `LedgerView` is one."""
 
-    def checkpoints(self) -> Iterator[tuple[int, str]]:
-        """Yield (size, note) of each, oldest first."""
+    def published(self) -> Iterator[tuple[int, str]]:
+        """Yield (size, note) of each."""
         ...
 
 
@@ -26,7 +26,7 @@ def covering(
     wanted = {(one.name, one.key_id) for one in like.signatures} if like else set()
     best: tuple[int, int] | None = None
     found = None
-    for at, text in held.checkpoints():
+    for at, text in held.published():
         if at < size or (most is not None and at > most):
             continue
         rank = (_rank(sidefile.parse(text.encode()), wanted, at), at)

@@ -1,0 +1,120 @@
+"""The witness over HTTP: POST /add-checkpoint, GET /<SHA-256 of an origin>/checkpoint."""
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
+
+from ledger import note
+from ledger.errors import AclError
+from ledger.keys import CosigningKey, LogKey
+from runtime.witness.judge import Answer, Refused, check_growth, check_log, cosign, parse_request
+from runtime.witness.store import WitnessStore
+
+_MOST_BODY: Final = 64 * 1024
+_PATIENCE: Final = 30.0
+_MONITORED: Final = re.compile(r"/([0-9a-f]{64})/checkpoint")
+_LENGTH: Final = re.compile(r"[0-9]{1,6}")
+
+_log = logging.getLogger(__name__)
+
+
+class Witness:
+    """Signs checkpoints of `logs` with `key`; `clock` gives seconds since 1970."""
+
+    def __init__(
+        self,
+        key: CosigningKey,
+        logs: Sequence[LogKey],
+        store: WitnessStore,
+        clock: Callable[[], int],
+    ) -> None:
+        self._key = key
+        self._logs = tuple(logs)
+        self._store = store
+        self._clock = clock
+
+    def add_checkpoint(self, body: bytes) -> Answer:
+        """Answer a request: 200 with a signature line, once what it covers is remembered for good.
+
+        Nothing is signed and nothing changes with any other status. Raises OSError or
+        LedgerDamaged where what was seen before cannot be read, or this not be kept.
+        """
+        try:
+            request = parse_request(body)
+            check_log(request, self._logs)
+            # Look, compare and replace are one step: two clients cannot both extend one size.
+            with self._store.locked(request.checkpoint.origin) as slot:
+                check_growth(request, slot.read())
+                line = cosign(request, self._key, self._clock())
+                slot.replace(note.format_note(note.with_lines(request.signed, [line])))
+        except Refused as refused:
+            return refused.answer
+        return Answer(200, note.format_line(line))
+
+    def latest(self, name: str) -> Answer:
+        """Answer what was seen last of the log whose origin has the SHA-256 `name`."""
+        found = self._store.latest(name)
+        return Answer(404, b"no checkpoint of that log\n") if found is None else Answer(200, found)
+
+
+class WitnessServer(ThreadingHTTPServer):
+    """Serves a witness at (host, port); port 0 takes a free one."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], witness: Witness) -> None:
+        super().__init__(address, _Handler)
+        self.witness = witness
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: WitnessServer
+    timeout = _PATIENCE
+    protocol_version = "HTTP/1.1"
+    server_version = "acl-witness"
+    sys_version = ""
+
+    def do_POST(self) -> None:
+        """Take a checkpoint."""
+        length = self.headers.get("Content-Length", "")
+        if not _LENGTH.fullmatch(length) or int(length) > _MOST_BODY:
+            self.close_connection = True
+            self._answer(Answer(413 if length.isdigit() else 411, b"a small body is wanted\n"))
+            return
+        body = self.rfile.read(int(length))
+        if self.path != "/add-checkpoint":
+            self._answer(Answer(404, b"POST goes to /add-checkpoint\n"))
+        else:
+            self._try(lambda: self.server.witness.add_checkpoint(body))
+
+    def do_GET(self) -> None:
+        """Show what was seen last of a log."""
+        matched = _MONITORED.fullmatch(self.path)
+        if matched is None:
+            self._answer(Answer(404, b"there is /<sha256 of an origin>/checkpoint\n"))
+        else:
+            self._try(lambda: self.server.witness.latest(matched[1]))
+
+    def _try(self, act: Callable[[], Answer]) -> None:
+        try:
+            answer = act()
+        except (AclError, OSError):
+            _log.exception("the witness cannot keep what it signs")
+            answer = Answer(500, b"the witness cannot keep what it signs; nothing was signed\n")
+        self._answer(answer)
+
+    def _answer(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Write a line about a request to the log."""
+        _log.info("%s %s", self.address_string(), format % args)
