@@ -1,0 +1,93 @@
+"""The layout `jobs`: a run as a Harbor job. Content and names of the files: `docs/jobs.md`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from exporters import OutFile
+from exporters.jobs.atif import trajectory_file
+from exporters.jobs.calls import Call, calls_of
+from exporters.jobs.config import config_files
+from exporters.jobs.job_result import job_result
+from exporters.jobs.litellm import Mode, litellm_file
+from exporters.jobs.names import job_name, task_names, trial_names
+from exporters.jobs.resolution import trials
+from exporters.jobs.trial import Trial
+from exporters.jobs.trial_result import Facts, facts_of, trial_result
+from exporters.jobs.verifier import verifier_files
+from exporters.reading import Reading
+from ledger.state import RunState
+from ledger.view import Blobs
+
+LAYOUT: Final = "jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """How a run is projected into a job.
+
+    `name` is the job's if it is not to be named for the run; `trajectory` says whether the line of
+    each call holds its whole request (`full`), or what is new in it (`delta`).
+    """
+
+    name: str | None = None
+    trajectory: Mode = "full"
+
+
+AS_USUAL: Final = JobOptions()
+
+
+def export_jobs(state: RunState, blobs: Blobs, options: JobOptions = AS_USUAL) -> Iterator[OutFile]:
+    """Project a run into `jobs/<job>/`, one file after another, each made when asked for.
+
+    The analysis is not part of it. Memory is bounded by the largest call. Raises RunNotFound where
+    the ledger holds no run, and LedgerDamaged where a stored byte that a file needs is not what
+    was stored.
+    """
+    job = job_name(state, options.name)
+    for file in job_files(state, blobs, options):
+        yield OutFile(f"{LAYOUT}/{job}/{file.path}", file.data)
+
+
+def job_files(state: RunState, blobs: Blobs, options: JobOptions = AS_USUAL) -> Iterator[OutFile]:
+    """The files of the job below its own directory; `result.json` comes last."""
+    yield from config_files(state, job_name(state, options.name))
+    known: list[Facts] = []
+    for trial in job_trials(state):
+        files = TrialFiles.of(trial, blobs)
+        yield from files.make(options.trajectory)
+        known.append(files.facts())
+    yield job_result(state, known)
+
+
+def job_trials(state: RunState) -> Iterator[Trial]:
+    """The trials of a job, in task order, then by attempt."""
+    names, of_tasks = trial_names(state), task_names(state)
+    for task, attempt in trials(state):
+        name = names[task.id, attempt.number]
+        yield Trial(state, task, attempt, name, of_tasks[task.id])
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFiles:
+    """What one trial is projected into."""
+
+    trial: Trial
+    blobs: Blobs
+    calls: list[Call]
+
+    @classmethod
+    def of(cls, trial: Trial, blobs: Blobs) -> "TrialFiles":
+        """Read what is small of the trial's calls."""
+        return cls(trial, blobs, calls_of(trial.attempt, Reading(trial.state, blobs), blobs))
+
+    def make(self, trajectory: Mode) -> Iterator[OutFile]:
+        """The files; `result.json` comes last."""
+        yield litellm_file(self.trial, self.calls, self.blobs, trajectory)
+        yield trajectory_file(self.trial, self.calls, self.blobs)
+        yield from verifier_files(self.trial, self.blobs)
+        yield trial_result(self.trial, self.calls, self.blobs)
+
+    def facts(self) -> Facts:
+        """What the job tells of the trial."""
+        return facts_of(self.trial, self.calls, self.blobs)
