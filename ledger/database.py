@@ -205,16 +205,28 @@ class Database:
         if not self.indexed:
             self._live.execute(schema.INDEX)
             self.indexed = True
-        ((busy, _, _),) = self._live.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        if busy:
-            return False
-        ((mode,),) = self._live.execute("PRAGMA journal_mode = DELETE")
-        if mode != "delete":
+        if not self._single():
             return False
         faults = [text for (text,) in self._live.execute("PRAGMA integrity_check")]
         if faults != ["ok"]:
             raise LedgerDamaged(f"{self.path}: {faults[0]}")
         return True
+
+    def single(self) -> bool:
+        """Put all into the one file, without a -wal; False while others have it open."""
+        try:
+            return self._single()
+        except sqlite3.OperationalError as error:
+            if _code(error) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                return False
+            raise
+
+    def _single(self) -> bool:
+        ((busy, _, _),) = self._live.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if busy:
+            return False
+        ((mode,),) = self._live.execute("PRAGMA journal_mode = DELETE")
+        return bool(mode == "delete")
 
     def _folded(self) -> bool:
         ((mode,),) = self._live.execute("PRAGMA journal_mode")

@@ -97,6 +97,16 @@ class Records:
             return Record(header, head, None)
         raise LedgerDamaged(f"the body of event {seq} is not what its header commits to", seq=seq)
 
+    def place(self, seq: int) -> tuple[int, int]:
+        """Where event `seq` stands: its segment, and its offset there; RunNotFound if nowhere."""
+        for segment, offset in self._query("SELECT seg, off FROM event WHERE seq = ?", (seq,)):
+            return segment, offset
+        raise RunNotFound(f"there is no event {seq}")
+
+    def blob_places(self, digest: bytes) -> list[tuple[int, int, int]]:
+        """Segment, offset and length of each stored copy of a piece, erased ones included."""
+        return self._find(digest)
+
     def blob(self, digest: bytes) -> bytes:
         """Return the piece with this SHA-256.
 
@@ -123,6 +133,18 @@ class Records:
             return self._places.find(digest)
         rows = self._query("SELECT seg, off, len FROM blob WHERE digest = ?", (digest,))
         return [(segment, offset, length) for segment, offset, length in rows]
+
+    def digests(self) -> Iterator[bytes]:
+        """Yield the digest of each blob row, oldest first, erased ones included."""
+        since = 0
+        while rows := list(
+            self._query(
+                "SELECT id, digest FROM blob WHERE id >= ? ORDER BY id LIMIT ?", (since, _CHUNK)
+            )
+        ):
+            since = rows[-1][0] + 1
+            for _, digest in rows:
+                yield digest
 
     def recent_digests(self, most: int) -> Iterator[bytes]:
         """Yield the digests of the last `most` blob rows that are not erased, oldest first."""

@@ -95,6 +95,13 @@ class SegmentWriter:
         self._flushed = self._plain
 
 
+def single_part(segment: int, plain: bytes) -> Part:
+    """A whole segment as one part, which nothing can be added to."""
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False)
+    frame = compressor.compress(plain)
+    return Part(segment << PART_BITS, len(plain), part_hash(frame), frame)
+
+
 class _Loaded(NamedTuple):
     """The plain bytes of a segment before its first damaged part, and what is wrong with that."""
 
@@ -127,6 +134,13 @@ class SegmentReader:
         if not 0 <= offset <= end <= len(loaded.plain):
             raise LedgerDamaged(loaded.fault or f"{self._table} {segment} ends before byte {end}")
         return loaded.plain[offset:end]
+
+    def plain(self, segment: int) -> bytes:
+        """Return all plain bytes of `segment`; LedgerDamaged if any part is not as it was left."""
+        loaded = self._load(segment)
+        if loaded.fault:
+            raise LedgerDamaged(loaded.fault)
+        return loaded.plain
 
     def _load(self, segment: int) -> _Loaded:
         stale = self._cache.pop(segment, None)

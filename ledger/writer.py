@@ -4,21 +4,31 @@ Nobody is told that something is stored before it is on disk, and nobody is told
 before the file was asked again.
 """
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ledger import sidefile, tlog, wal
+from ledger import opening, rewriting, sidefile, tlog, wal
 from ledger.database import Database, explain, in_doubt, out_of_room
-from ledger.errors import AclError, AlreadySealed, LedgerDead, NotStored, UsageError
-from ledger.events import AnyEvent
+from ledger.errors import (
+    AclError,
+    AlreadySealed,
+    LedgerDamaged,
+    LedgerDead,
+    NotStored,
+    UsageError,
+)
+from ledger.events import AnyEvent, PayloadErased
 from ledger.opening import Source
 from ledger.records import Records
 from ledger.resume import find_start
+from ledger.rewriting import Place
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 
 Item = AnyEvent | Copy
@@ -43,7 +53,13 @@ class Writer:
     """
 
     def __init__(
-        self, path: Path, clock: Clock, entropy: Entropy, *, resumes: bool = False
+        self,
+        path: Path,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        resumes: bool = False,
+        amends: bool = False,
     ) -> None:
         self.path = path
         self._clock = clock
@@ -61,14 +77,22 @@ class Writer:
             query = partial(source.query, allowed=_OPENING_STEPS)
             start = find_start(path, Records(query, indexed=False)) if resumes else None
             self.tail = Tail(query, clock, entropy, beside, start)
+        # What an erasure that broke off left: it never had the name of the ledger.
+        rewriting.new_path(path).unlink(missing_ok=True)
         self.committed = self._now()
-        self.database = Database(path)
+        if amends and self.committed.sealed:
+            path.chmod(path.stat().st_mode | stat.S_IWUSR)
+        self.database = self._connect()
+
+    def _connect(self) -> Database:
+        opened = Database(self.path)
         try:
             if not self.committed.sealed:
-                self.database.begin_writing()
+                opened.begin_writing()
         except BaseException:
-            self.database.close()
+            opened.close()
             raise
+        return opened
 
     def store(self, batches: Sequence[Iterable[Item]]) -> list[Receipt | AclError]:
         """Record several batches in one transaction; return what became of each."""
@@ -112,6 +136,72 @@ class Writer:
             return NotStored(why)
         return None
 
+    def erase(self, places: Sequence[Place], event: PayloadErased) -> Receipt:
+        """Replace the bytes at `places` by zeros and record `event`, or change nothing.
+
+        The file is written anew, compared with what is known of it, and takes the place of the
+        old one. Raises UsageError while somebody reads it, or where the old one has other names;
+        NotStored where the disk failed, LedgerDead where only a new opening can tell.
+        """
+        self.require_usable()
+        self._require_alone()
+        new = rewriting.new_path(self.path)
+        # Whatever breaks off from here on leaves the tail ahead of the file.
+        self.stale = True
+        receipt = self.tail.stage([event])
+        rows, session = self.tail.take_rows(), self.tail.session
+        try:
+            rewriting.rewrite(
+                self.database.query,
+                new,
+                places,
+                rows,
+                by_seq=receipt.first,
+                indexed=self.committed.sealed,
+            )
+            with closing(Source(new, locked=True)) as source:
+                query = partial(source.query, allowed=_OPENING_STEPS)
+                self.tail = Tail(query, self._clock, self._entropy, sidefile.read(self.path))
+            self.tail.session = session
+            if (self.tail.size, self.tail.root) != (receipt.size, receipt.root):
+                raise LedgerDamaged(f"{new} is not what was to be written")
+            self._take_over(new)
+        except (OSError, sqlite3.Error) as error:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise NotStored(f"nothing was erased: {error}") from error
+        self.committed = self._now()
+        self.stale = False
+        return receipt
+
+    def _require_alone(self) -> None:
+        """See that nobody reads the file, that all of it is in the file, under one name."""
+        others = self.path.stat().st_nlink - 1
+        if others:
+            raise UsageError(
+                f"{self.path} has {others} more names (hard links), which would keep everything",
+                hint="remove them first",
+            )
+        if not self.database.single():
+            raise UsageError(
+                f"{self.path} is being read by somebody: nothing was erased",
+                hint="close whatever reads it (`acl log --follow`, an export) and try again",
+            )
+
+    def _take_over(self, new: Path) -> None:
+        """Give a new file the name of the ledger; OSError while the old one still has it."""
+        self.database.close()
+        for beside in opening.companions(self.path):
+            if os.path.lexists(beside):
+                raise OSError(f"{beside} is still there")
+        new.chmod(stat.S_IMODE(self.path.stat().st_mode) | stat.S_IWUSR)
+        new.rename(self.path)
+        try:
+            sidefile.sync_directory(self.path.parent)
+            self.database = self._connect()
+        except (OSError, sqlite3.Error, AclError) as error:
+            raise self.die(f"all is erased, but it cannot be opened again: {error}") from error
+
     def store_checkpoint(self, size: int, note: bytes) -> None:
         """Add a checkpoint to the ledger, unless it is the last one; LedgerDead or NotStored."""
         tail = self.tail
@@ -138,8 +228,7 @@ class Writer:
         """Read the end of the ledger anew from the file."""
         if reopen:
             self.database.close()
-            self.database = Database(self.path)
-            self.database.begin_writing()
+            self.database = self._connect()
         else:
             self.database.roll_back()
         session = self.tail.session

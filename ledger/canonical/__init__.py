@@ -23,7 +23,14 @@ from ledger.canonical.cutting import Spill
 from ledger.canonical.decoding import decode, is_canonical
 from ledger.canonical.encoding import encode, has_envelopes
 from ledger.canonical.pruning import prune
-from ledger.canonical.references import DEFAULT_BUDGET, Fetch, pieces, reachable, resolve
+from ledger.canonical.references import (
+    DEFAULT_BUDGET,
+    Fetch,
+    pieces,
+    reachable,
+    references,
+    resolve,
+)
 from ledger.canonical.values import (
     BINARY_PIECE,
     MAX_DEPTH,
@@ -52,5 +59,6 @@ __all__ = [
     "pieces",
     "prune",
     "reachable",
+    "references",
     "resolve",
 ]

@@ -114,7 +114,7 @@ def pieces(value: object) -> Iterator[bytes]:
 
     Pieces of lists can refer to further blobs: `reachable` follows them.
     """
-    for reference in _references(value):
+    for reference in references(value):
         yield from reference.pieces
 
 
@@ -127,7 +127,7 @@ def reachable(value: object, fetch: Fetch) -> Iterator[bytes]:
     seen: set[bytes] = set()
     waiting: list[object] = [value]
     while waiting:
-        for reference in _references(waiting.pop()):
+        for reference in references(waiting.pop()):
             for digest in reference.pieces:
                 if digest in seen:
                     continue
@@ -137,7 +137,8 @@ def reachable(value: object, fetch: Fetch) -> Iterator[bytes]:
                     waiting.append(list_piece(fetch(digest)))
 
 
-def _references(value: object) -> Iterator[SpilledText | SpilledList | SpilledBinary]:
+def references(value: object) -> Iterator[SpilledText | SpilledList | SpilledBinary]:
+    """Yield each reference that `value` itself holds, in order."""
     stack = [value]
     while stack:
         match stack.pop():
