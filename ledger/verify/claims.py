@@ -29,6 +29,10 @@ def _passes(data: bytes, checksum: int) -> bool:
     return checksum == (digest - (1 << 64) if digest >> 63 else digest)
 
 
+def _lines(claim: sidefile.Claim) -> frozenset[note.Signature]:
+    return frozenset(claim.signed.signatures if claim.signed else ())
+
+
 class Claims:
     """Every checkpoint there is, compared with the tree as the events come by."""
 
@@ -83,11 +87,22 @@ class Claims:
         yield from self._load_outside()
 
     def _lost(self, events: int) -> Iterator[Finding]:
-        """Tell of a commit that is gone: one beside was stored in the ledger before."""
+        """Tell of a commit that is gone, or a line: one beside was stored in the ledger before.
+
+        Witnesses may have added their lines to it since.
+        """
         for found in self._beside:
-            size = found.claim.checkpoint.size
-            if self._last_stored < size <= events:
-                why = f"{found.name} is of {size} events, and the ledger holds no such checkpoint"
+            checkpoint = found.claim.checkpoint
+            stored = [
+                _lines(one.claim)
+                for one in self._waiting[checkpoint.size]
+                if one not in self._beside and one.claim.checkpoint == checkpoint
+            ]
+            if checkpoint.size <= events and not any(
+                lines <= _lines(found.claim) for lines in stored
+            ):
+                what = "with these signatures" if stored else "of this size and root"
+                why = f"{found.name} is of {checkpoint.size} events; the ledger holds none {what}"
                 yield broken("checkpoint_missing", why)
 
     def _load_outside(self) -> Iterator[Finding]:

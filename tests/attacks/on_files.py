@@ -241,9 +241,9 @@ ATTACKS = [
         "flips a bit of the signature in `ledger.checkpoint`",
         flip_side_signature,
         BYTES,
-        "unseen",
         "broken",
-        "unseen",
+        "broken",
+        "broken",
     ),
     Attack("truncate", "cuts the file in half", truncate, BYTES, "broken", "broken", "broken"),
     Attack(

@@ -137,7 +137,7 @@ def test_a_checkpoint_beside_a_ledger_that_holds_none_of_its_size_tells_of_lost_
     forge(path, "DELETE FROM checkpoint WHERE id = 1")
     (found,) = broken(path)
     assert found.code == "checkpoint_missing"
-    assert "is of 11 events" in found.message
+    assert "is of 11 events; the ledger holds none of this size" in found.message
     (beside,) = path.parent.glob("ledger.checkpoint*")
     beside.unlink()
     assert broken(path) == []
