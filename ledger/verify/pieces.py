@@ -56,6 +56,8 @@ class Pieces:
         self._facts.execute("PRAGMA journal_mode = OFF")
         self._facts.executescript(_TABLES)
         self._missing: set[bytes] = set()
+        self.losers: list[int] = []
+        """For each erased piece, the first event that refers to it."""
 
     def close(self) -> None:
         """Forget the facts."""
@@ -155,8 +157,12 @@ class Pieces:
         self, kind: Kind, digest: bytes, found: list[Any], seq: int, task: str | None
     ) -> Iterator[Finding]:
         name = f"blob {digest.hex()[:16]}…"
+        is_held = any(good for _, good, *_ in found)
         for _, good, fault, _, _ in found:
             if fault == "erased":
+                if is_held:
+                    continue  # the same was recorded again
+                self.losers.append(seq)
                 yield remark("erased", f"{name} was erased", seq, task)
             elif fault:
                 code = "blob_segment" if good else "blob_altered"
@@ -182,7 +188,7 @@ class Pieces:
             "SELECT fault FROM piece WHERE fault NOT IN ('', 'erased') ORDER BY id"
         ):
             yield broken("blob_altered", fault)
-        ((orphans,),) = self._facts.execute("SELECT count(*) FROM piece WHERE used = 0")
+        ((orphans,),) = self._facts.execute("SELECT count(*) FROM piece WHERE used = 0 AND good")
         if orphans:
             yield remark("orphan_pieces", f"no event refers to {orphans} stored pieces")
 

@@ -240,7 +240,7 @@ class Walk:
             yield broken("event_unreadable", f"{name}: its body cannot be read", seq, task)
             return
         if hashlib.sha256(body).digest() != header.address:
-            yield from self._other_body(header, start)
+            yield from self._other_body(header, start, body)
             return
         if not is_canonical_body(body):
             yield broken("body_spelling", f"{name}: the body is not in canonical form", seq, task)
@@ -255,7 +255,7 @@ class Walk:
             return
         yield from self._meaning(header, event)
 
-    def _other_body(self, header: Header, start: int) -> Iterator[Finding]:
+    def _other_body(self, header: Header, start: int, body: bytes) -> Iterator[Finding]:
         """Judge a body that is not the one recorded: erased, or altered."""
         seq, task = header.seq, header.task
         if not self._is_erased(start):
@@ -264,6 +264,10 @@ class Walk:
             yield broken("body_altered", why, seq, task)
             return
         self._erased.append((seq, task))
+        if any(body):
+            yield broken(
+                "erasure", "its body is said to be erased, and bytes stand there", seq, task
+            )
         unknown = Unknown(BY_CODE[header.code], task, header.attempt)
         yield from self._origins.take(header, unknown)
         if unknown.kind is LedgerSealed:
@@ -314,6 +318,10 @@ class Walk:
             else:
                 why = "its body is gone, and no event says that it was erased"
                 yield broken("erased_silently", why, seq, task)
+        for seq in self._pieces.losers:
+            if seq not in self._erasures:
+                why = "a large value of it is gone, and no event says that it was erased"
+                yield broken("erased_silently", why, seq)
 
 
 def _without_number(message: str, seq: int) -> str:
