@@ -32,10 +32,12 @@ COMMANDS: Final = {
     "show": ("acl.show", "A run at a glance, or one task with its attempts."),
     "ls": ("acl.ls", "List the runs under a results directory."),
     "log": ("acl.log", "List a run's events; --follow a live one."),
+    "audit": ("acl.audit", "Every run that was entered or is on disk, and what became of it."),
     "diff": ("acl.diff", "Compare two runs, or two exported trees."),
     "attest": ("acl.attest", "Sign a statement about a sealed run, or check one."),
     "copy": ("acl.copy", "Make one file of a ledger, live or not."),
     "seal": ("acl.seal", "Seal the ledger of a run that was interrupted."),
+    "clean": ("acl.clean", "Remove what no run needs any more from an artifacts directory."),
     "demo": ("acl.demo", "See it all work in a minute, offline."),
 }
 
