@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from exporters import OutFile
+from exporters.archives.shelf import locked
 from exporters.folder import Folder
 from exporters.jsontext import json_bytes
 from ledger.errors import ExportRefused
@@ -38,7 +39,8 @@ def register(artifacts: Path, ledger: Path) -> OpenRun:
     """
     try:
         artifacts.mkdir(parents=True, exist_ok=True)
-        with Folder.open(artifacts.resolve()) as folder:
+        # Whoever cleans up has the same lock: a run that begins is seen, or waits.
+        with locked(artifacts) as folder:
             path = relative(folder.path, ledger)
             name = f"{DIRECTORY}/{_name(path)}"
             folder.replace(OutFile(name, json_bytes({"ledger": path})))
