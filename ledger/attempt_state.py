@@ -72,7 +72,8 @@ class AttemptState:
     retried; `lost` names the calls that were given up and where they were counted, since their end
     may still be told. `copied` is also true where an import was told so. `elsewhere` is the part
     of both that an attempt which came alone brought along, from the moment on when this run went
-    on with it; `anew` is true where this run made it once more.
+    on with it; `anew` is true where this run made it once more. `erased` are its events whose body
+    is gone, and `origin_erased` says that where it was reused from is among them.
     """
 
     number: int
@@ -109,6 +110,7 @@ class AttemptState:
     elsewhere: tuple[Spend, Spend] | None = None
     lost: dict[str, Spend] = field(default_factory=dict)
     erased: list[int] = field(default_factory=list)
+    origin_erased: bool = False
     started_ns: int = 0
     finished_ns: int = 0
 
@@ -133,6 +135,28 @@ class AttemptState:
         source = self.origin or self.claim
         return None if source is None or self.anew else source.run_id
 
+    def forget_verdict(self) -> None:
+        """Drop the verdict: the result is judged again, or another one is."""
+        self.correct = self.score = None
+        self.metrics = {}
+        self.evaluation = self.evaluation_address = self.evaluator = None
+
+    def begin_anew(self, *, copied: bool) -> None:
+        """Set the try aside with what it cost; `copied` says that it was, where it first ran."""
+        self.anew = self.origin is not None and not copied
+        if self.elsewhere is not None:
+            spent, discarded = self.elsewhere
+            discarded.add(spent)
+            self.elsewhere = Spend(), discarded
+        self.discarded.add(self.spend)
+        self.spend = Spend()
+        self.lost = dict.fromkeys(self.lost, self.discarded)
+        self.phase = None
+        self.phases = []
+        self.plan = self.result = self.result_address = self.artifacts = None
+        self.measures = {}
+        self.answer = None
+
     def own_spend(self) -> tuple[Spend, Spend]:
         """(spend of the counted try, spend of discarded tries) in this run, whatever was copied."""
         if not self.copied:
@@ -141,6 +165,11 @@ class AttemptState:
             return Spend(), Spend()
         counted, discarded = self.elsewhere
         return self.spend.minus(counted), self.discarded.minus(discarded)
+
+    @property
+    def end_erased(self) -> bool:
+        """True if the body of its end was erased, so that its status is not known any more."""
+        return self.finished is not None and self.finished in self.erased
 
     @property
     def verdict_erased(self) -> bool:

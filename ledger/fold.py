@@ -7,6 +7,7 @@ from typing import assert_never
 
 from ledger import canonical
 from ledger import events as ev
+from ledger.gaps import fold_erased, unnamed_task
 from ledger.state import AttemptState, Origin, RunState, Spend, TaskState
 from ledger.view import Recorded
 
@@ -29,7 +30,7 @@ def _take(state: RunState, recorded: Recorded) -> None:
     task = _touch(state, recorded)
     event = recorded.event
     if event is None:
-        _erased(state, recorded)
+        fold_erased(state, task, recorded)
         return
     state.redactions += event.redactions or 0
     if isinstance(event, ev.RunEvent):
@@ -49,7 +50,7 @@ def _take(state: RunState, recorded: Recorded) -> None:
 def _touch(state: RunState, recorded: Recorded) -> TaskState | None:
     if recorded.task is None:
         return None
-    task = state.tasks[recorded.task]
+    task = state.tasks.get(recorded.task) or unnamed_task(state, recorded.task)
     if task.first is None:
         task.first = recorded.seq
     task.last = recorded.seq
@@ -224,23 +225,9 @@ def _answer(value: object) -> bytes | None:
 
 def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried) -> None:
     attempt.retries.append(recorded.seq)
-    attempt.correct = attempt.score = None
-    attempt.metrics = {}
-    attempt.evaluation = attempt.evaluation_address = attempt.evaluator = None
+    attempt.forget_verdict()
     if event.scope == "attempt":
-        attempt.anew = attempt.origin is not None and not recorded.copied
-        if attempt.elsewhere is not None:
-            spent, discarded = attempt.elsewhere
-            discarded.add(spent)
-            attempt.elsewhere = Spend(), discarded
-        attempt.discarded.add(attempt.spend)
-        attempt.spend = Spend()
-        attempt.lost = dict.fromkeys(attempt.lost, attempt.discarded)
-        attempt.phase = None
-        attempt.phases = []
-        attempt.plan = attempt.result = attempt.result_address = attempt.artifacts = None
-        attempt.measures = {}
-        attempt.answer = None
+        attempt.begin_anew(copied=recorded.copied)
 
 
 def _finished(attempt: AttemptState, recorded: Recorded, event: ev.AttemptFinished) -> None:
@@ -264,8 +251,9 @@ def _call(
             spend.open_calls += 1
             attempt.calls.append(recorded.seq)
         case ev.CallFinished():
-            if event.call_id in attempt.lost:
-                spend = attempt.lost.pop(event.call_id)
+            # One that was given up, though the event that said so may be erased.
+            if event.call_id in attempt.lost or not spend.open_calls:
+                spend = attempt.lost.pop(event.call_id, spend)
                 _unlose(spend)
                 state.late_calls += 1
             else:
@@ -303,24 +291,3 @@ def _usage(spend: Spend, event: ev.CallFinished) -> None:
         spend.unknown_cost += 1
     else:
         spend.cost_usd += event.cost_usd
-
-
-def _erased(state: RunState, recorded: Recorded) -> None:
-    """Count an event whose body is gone by what its header still tells."""
-    if recorded.attempt is None or recorded.task is None:
-        return
-    task = state.tasks[recorded.task]
-    attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
-    attempt.erased.append(recorded.seq)
-    match recorded.type:
-        case "result.recorded":
-            attempt.result = recorded.seq
-            attempt.result_address = recorded.address
-        case "evaluation.finished":
-            attempt.evaluation = recorded.seq
-            attempt.evaluation_address = recorded.address
-        case "attempt.finished":
-            attempt.finished = recorded.seq
-            attempt.finished_address = recorded.address
-        case _:
-            pass

@@ -40,11 +40,14 @@ class TaskState:
     first: int | None = None
     last: int | None = None
     finished_address: bytes | None = None
+    erased: list[int] = field(default_factory=list)
+    """Its own events whose body is gone, without those of its attempts."""
+    origin_erased: bool = False
 
     @property
     def reused(self) -> bool:
         """True if the task ran in another run, by its copies or as an import was told."""
-        return self.origin is not None or self.claim is not None
+        return self.origin is not None or self.claim is not None or self.origin_erased
 
     @property
     def reused_attempts(self) -> list[AttemptState]:
@@ -146,7 +149,10 @@ class RunState:
     """The state of a run after a prefix of its events; only `fold` moves it.
 
     `frontier` is the Merkle tree of exactly the events folded, so `size` and `root` name the
-    prefix that every view of this state was computed from.
+    prefix that every view of this state was computed from. `gaps` are the events whose body is
+    gone, `lost_types` their types; `erased` are the events that an erasure among those folded
+    names, also for a large value alone. `any_task`: a selection of tasks is gone, so tasks are
+    known once an event is of them.
     """
 
     frontier: Frontier = field(default_factory=Frontier)
@@ -164,6 +170,9 @@ class RunState:
     extensions: list[int] = field(default_factory=list)
     erasures: list[int] = field(default_factory=list)
     erased: set[int] = field(default_factory=set)
+    gaps: list[int] = field(default_factory=list)
+    lost_types: set[str] = field(default_factory=set)
+    any_task: bool = False
     registry: list[int] = field(default_factory=list)
     interrupts: list[str] = field(default_factory=list)
     finished: ev.RunFinished | None = None
