@@ -3,12 +3,16 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from exporters import Exporter, OutFile, find_exporter
 from exporters.folder import Entry, Folder
 from exporters.identity import Identity, Salvaged
+from exporters.jobs.job import LAYOUT as JOBS
+from exporters.jobs.job import JobOptions, job_files
+from exporters.jobs.names import ANALYSIS
 from exporters.manifest import MANIFEST, Manifest, manifest_file, read_manifest
 from exporters.paths import is_kept
 from ledger.errors import ExportRefused, IntegrityError, RunNotFound
@@ -62,9 +66,17 @@ def check_tree(
             state = Salvaged.of(state, manifest.acl.salvaged.damaged_at)
         # What was erased after the export is told like what was erased before it.
         erased = replace(state, erasures=now.erasures)
-        yield from _Comparison(folder, manifest, erased, blobs).run(find(manifest.layout))
+        exporter = _exporter(manifest, find)
+        yield from _Comparison(folder, manifest, erased, blobs).run(exporter)
         if size > state.size:
             yield remark("tree_older", f"the export is of the first {state.size} of {size} events")
+
+
+def _exporter(manifest: Manifest, find: Callable[[str], Exporter]) -> Exporter:
+    """What the files were made with; a job is looked at from its own directory."""
+    if manifest.layout == JOBS:
+        return partial(job_files, options=JobOptions.of(manifest.options))
+    return find(manifest.layout)
 
 
 def _not_of_this_ledger(manifest: Manifest, ledger_id: str, size: int) -> str | None:
@@ -164,12 +176,17 @@ class _Comparison:
     def _extra(self) -> Iterator[Finding]:
         expected = {entry.path for entry in self._entries} | {MANIFEST}
         for path in self._folder.files():
-            if path not in expected and not is_kept(path):
+            if path not in expected and not is_kept(path) and not self._is_beside(path):
                 yield self._told("tree_extra", f"{path} is not part of the export")
 
+    def _is_beside(self, path: str) -> bool:
+        """Whether a file belongs to the analysis of a job, which has a manifest of its own."""
+        return self._manifest.layout == JOBS and path.startswith(f"{ANALYSIS}/")
+
     def _listing(self) -> Iterator[Finding]:
-        identity = Identity.of(self._state)
-        right = _digest(manifest_file(self._entries, identity, self._manifest.layout))
+        identity, manifest = Identity.of(self._state), self._manifest
+        listing = manifest_file(self._entries, identity, manifest.layout, manifest.options)
+        right = _digest(listing)
         if self._folder.digest(MANIFEST) != right:
             yield self._told("tree_manifest", f"{MANIFEST} is not what the ledger says")
 

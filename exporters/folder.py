@@ -260,7 +260,10 @@ class Folder:
         return Entry(file.path, digest.hexdigest(), size)
 
     def take(self, other: "Folder", path: str) -> None:
-        """Move a file here from another folder of the same file system, in place of an old one."""
+        """Move a file here from another folder of the same file system, in place of an old one.
+
+        A directory is moved with all below it, where there is none yet.
+        """
         source = other._walk(checked_path(path), make=False)
         try:
             directory = self._touch(path)
@@ -288,6 +291,16 @@ class Folder:
             raise self._failed(path, error) from error
         finally:
             os.close(directory)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a directory that stands in this one, with all below it."""
+        try:
+            shutil.rmtree(checked_path(name), dir_fd=self._descriptor)
+            self._touched.add("")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._failed(name, error) from error
 
     def sync(self) -> None:
         """Have every name that was made, moved or removed on disk."""

@@ -1,7 +1,7 @@
 """`MANIFEST.json`: which files an export has, and of which prefix of which ledger. Written last."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -56,15 +56,22 @@ class Manifest(_Part):
 
     schema_version: str
     layout: str
+    options: dict[str, str] = Field(default_factory=dict)
     files: list[Listed]
     acl: Trailer
 
 
-def manifest_file(entries: Iterable[Entry], identity: Identity, layout: str) -> OutFile:
-    """The manifest of these files."""
+def manifest_file(
+    entries: Iterable[Entry],
+    identity: Identity,
+    layout: str,
+    options: Mapping[str, str] | None = None,
+) -> OutFile:
+    """The manifest of these files; `options` are those of the layout, where any were given."""
     document = {
         "schema_version": SCHEMA,
         "layout": layout,
+        **({"options": dict(sorted(options.items()))} if options else {}),
         "files": [
             {"path": entry.path, "sha256": entry.sha256, "size": entry.size}
             for entry in sorted(entries, key=lambda entry: entry.path)

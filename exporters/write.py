@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,7 @@ def write_tree(
     before = _mark(root)
     if _is_vacant(root):
         with _beside(root) as stage:
-            entries = _fill(stage, files, identity, layout)
+            entries = fill(stage, files, identity, layout)
             if _moved_whole(stage, root):
                 return entries
             with Folder.open(root) as folder, folder.locked():
@@ -58,8 +58,8 @@ def write_tree(
         if _mark(root) != before:
             _refuse_to_go_back(occupant)
         folder.clear_temporaries()
-        with _inside(root) as stage:
-            entries = _fill(stage, files, identity, layout)
+        with inside(root) as stage:
+            entries = fill(stage, files, identity, layout)
             _adopt(folder, stage, entries, identity, layout, home)
     return entries
 
@@ -141,7 +141,7 @@ def _clear_stale(root: Path) -> None:
 
 
 @contextmanager
-def _inside(root: Path) -> Iterator[Folder]:
+def inside(root: Path) -> Iterator[Folder]:
     """A staging directory in a target that is locked; gone afterwards."""
     path = root / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
@@ -155,9 +155,16 @@ def _inside(root: Path) -> Iterator[Folder]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _fill(stage: Folder, files: Iterable[OutFile], identity: Identity, layout: str) -> list[Entry]:
+def fill(
+    stage: Folder,
+    files: Iterable[OutFile],
+    identity: Identity,
+    layout: str,
+    options: Mapping[str, str] | None = None,
+) -> list[Entry]:
+    """Write an export into an empty directory, its manifest last, and have all of it on disk."""
     entries = [stage.create(file) for file in files]
-    entries.append(stage.create(manifest_file(entries, identity, layout)))
+    entries.append(stage.create(manifest_file(entries, identity, layout, options)))
     stage.sync()
     return entries
 

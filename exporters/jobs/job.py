@@ -1,6 +1,6 @@
 """The layout `jobs`: a run as a Harbor job. Content and names of the files: `docs/jobs.md`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from exporters.jobs.trial import Trial
 from exporters.jobs.trial_result import Facts, facts_of, trial_result
 from exporters.jobs.verifier import verifier_files
 from exporters.reading import Reading
+from ledger.errors import ExportRefused
 from ledger.state import RunState
 from ledger.view import Blobs
 
@@ -32,6 +33,22 @@ class JobOptions:
 
     name: str | None = None
     trajectory: Mode = "full"
+
+    def told(self) -> dict[str, str]:
+        """Those that differ from the usual ones, as a manifest tells them."""
+        told = {"name": self.name, "trajectory": self.trajectory}
+        usual = {"name": None, "trajectory": "full"}
+        return {
+            key: value for key, value in told.items() if value is not None and value != usual[key]
+        }
+
+    @classmethod
+    def of(cls, told: Mapping[str, str]) -> "JobOptions":
+        """The options that a manifest tells; ExportRefused for what no job was made with."""
+        mode = told.get("trajectory", "full")
+        if mode not in ("full", "delta") or told.keys() - {"name", "trajectory"}:
+            raise ExportRefused("the manifest of the job tells of options that there are not")
+        return cls(told.get("name"), "delta" if mode == "delta" else "full")
 
 
 AS_USUAL: Final = JobOptions()
