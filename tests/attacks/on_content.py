@@ -252,7 +252,7 @@ ATTACKS = [
     ),
     Attack(
         "edit-event-bare",
-        "the same, and deletes all checkpoints",
+        "changes an answer and the commitment to it, and deletes all checkpoints",
         edit_event_bare,
         CONTENT,
         ("broken", "unproven"),
@@ -261,7 +261,7 @@ ATTACKS = [
     ),
     Attack(
         "edit-event-certified",
-        "the same, and writes them anew without a key",
+        "changes an answer, all that hangs on it, and all checkpoints, without a key",
         edit_event_certified,
         CONTENT,
         "unseen",
@@ -270,7 +270,7 @@ ATTACKS = [
     ),
     Attack(
         "edit-event-signed",
-        "the same, and signs them with the key of the lab",
+        "the lab changes an answer and all that hangs on it, and signs it",
         edit_event_signed,
         CONTENT,
         "unseen",
@@ -289,7 +289,7 @@ ATTACKS = [
     ),
     Attack(
         "swap-events-certified",
-        "swaps two tasks, numbers all anew, and all checkpoints",
+        "swaps two tasks, with all numbers and all checkpoints, without a key",
         swap_events_certified,
         CONTENT,
         "unseen",
@@ -298,7 +298,7 @@ ATTACKS = [
     ),
     Attack(
         "drop-event-certified",
-        "drops a retry, numbers all anew, and all checkpoints",
+        "drops a retry, with all numbers and all checkpoints, without a key",
         drop_events,
         CONTENT,
         "broken",
@@ -308,7 +308,7 @@ ATTACKS = [
     ),
     Attack(
         "insert-event-certified",
-        "adds an event, numbers all anew, and all checkpoints",
+        "adds an event, with all numbers and all checkpoints, without a key",
         insert_event,
         CONTENT,
         "unseen",
@@ -387,7 +387,7 @@ ATTACKS = [
     ),
     Attack(
         "erase-without-event",
-        "the same, with the rows of an erasure that no event tells of",
+        "fills bodies with zeros, with the rows of an erasure that no event tells of",
         erase_without_event,
         CONTENT,
         "broken",

@@ -239,7 +239,7 @@ ATTACKS = [
     ),
     Attack(
         "sign-as-impostor",
-        "the same, and claims the id of the lab's key",
+        "signs all checkpoints with another key, and claims the id of the lab's",
         sign_anew(Impostor()),
         KEYS,
         "unseen",
@@ -268,7 +268,7 @@ ATTACKS = [
     ),
     Attack(
         "drop-last-checkpoint-and-file",
-        "the same, and deletes the checkpoint file",
+        "deletes the row of the last checkpoint, and the checkpoint file",
         drop_last_checkpoint_and_side,
         KEYS,
         ("broken", "unproven"),

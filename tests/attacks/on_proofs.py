@@ -162,7 +162,7 @@ PROOF_ATTACKS: Final = (
     ),
     ProofAttack(
         "proof-moved",
-        "the same, with the number of that event",
+        "uses a proof for another event, with the number of that one",
         another_event_and_index,
         "refused",
         "refused",
@@ -178,7 +178,11 @@ PROOF_ATTACKS: Final = (
         "refused",
     ),
     ProofAttack(
-        "proof-event", "the same, and the commitment to it", edited_event, "refused", "refused"
+        "proof-event",
+        "changes an answer in the event that is proven, and the commitment to it",
+        edited_event,
+        "refused",
+        "refused",
     ),
     ProofAttack("proof-path", "changes a hash of the path", edited_path, "refused", "refused"),
     ProofAttack("proof-shorter", "leaves a hash out", shorter_path, "refused", "refused"),
@@ -211,21 +215,21 @@ PROOF_ATTACKS: Final = (
     ),
     ProofAttack(
         "proof-another-key",
-        "the same, signed with a key of another name",
+        "proves a changed answer under a checkpoint signed with a key of another name",
         forged(THIEF),
         "accepted",
         "refused",
     ),
     ProofAttack(
         "proof-namesake",
-        "the same, with another key of the same name",
+        "proves a changed answer under one signed with another key of the same name",
         forged(NAMESAKE),
         "accepted",
         "refused",
     ),
     ProofAttack(
         "proof-impostor",
-        "the same, and claims the id of the lab's key",
+        "proves a changed answer under one that claims the id of the lab's key",
         forged(Impostor()),
         "accepted",
         "refused",
