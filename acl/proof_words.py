@@ -22,8 +22,7 @@ def told_of_event(held: "ProvenEvent", signed: "note.SignedNote | None", compare
     entry, checkpoint = held.entry, held.checkpoint
     event = None if entry.body is None else decode_event(entry.header, entry.body)
     recorded = Recorded(entry.header, event, tlog.leaf_hash(entry.head))
-    tree = f"the {checkpoint.size} events of {checkpoint.origin} with root {checkpoint.root.hex()}"
-    proven = [f"event {recorded.seq} is one of {tree}"]
+    proven = [f"event {recorded.seq} stands {_where(checkpoint, held.signers, compared, 'events')}"]
     unproven = ["that what it says is true, and its time: both are the writer's word"]
     if event is None:
         proven.append("its type, task, attempt and time are as shown: its header is in the file")
@@ -47,8 +46,7 @@ def told_of_event(held: "ProvenEvent", signed: "note.SignedNote | None", compare
 def told_of_entry(held: "ProvenEntry", signed: "note.SignedNote | None", compared: bool) -> Told:
     """The document of an entry of any log: {kind, index, checkpoint, proven, unproven}."""
     checkpoint = held.checkpoint
-    tree = f"the {checkpoint.size} entries of {checkpoint.origin} with root {checkpoint.root.hex()}"
-    proven = [f"the entry is number {held.index} of {tree}"]
+    proven = [f"the entry stands {_where(checkpoint, held.signers, compared, 'entries')}"]
     return {
         "kind": "entry",
         "index": held.index,
@@ -90,6 +88,16 @@ def told_of_history(held: "ProvenHistory", *, is_fork: bool, compared: bool) -> 
     }
 
 
+def _where(
+    checkpoint: "note.Checkpoint", signers: Sequence["note.Verifier"], compared: bool, what: str
+) -> str:
+    root = checkpoint.root.hex()
+    if signers or compared:
+        return f"among the {checkpoint.size} {what} of {checkpoint.origin}, root {root}"
+    # A path leads to the root for trees of several sizes: only who signed vouches for the number.
+    return f"in the tree with root {root}"
+
+
 def _under(
     checkpoint: "note.Checkpoint",
     signed: "note.SignedNote | None",
@@ -103,6 +111,10 @@ def _under(
         proven.append("its checkpoint is the given one")
     if not signers:
         unproven = [_nobody(signed), *unproven]
+        if not compared:
+            unproven.append(
+                f"that the tree is of {checkpoint.origin} and has {checkpoint.size} leaves"
+            )
     elif not compared and len(signers) == 1:
         unproven = [*unproven, "that nobody was shown another history: compare the checkpoint"]
     return {

@@ -12,7 +12,7 @@ from ledger import note, sidefile, tlog
 from ledger.errors import ProofInvalid
 from ledger.keys import LogKey
 from ledger.proof.history import Consistency, Fork, same_log
-from ledger.proof.inclusion import Entry, Inclusion, unpack_entry
+from ledger.proof.inclusion import Entry, Inclusion, split_extra, unpack_entry
 
 _OURS: Final = r"acl/{}/[0-9a-f]{{32}}"
 
@@ -114,18 +114,19 @@ def check_event(proof: Inclusion, trust: Trust = NOBODY) -> ProvenEvent:
 
     Raises VersionUnsupported for an event of a newer release.
     """
-    entry = unpack_entry(proof.extra or b"")
-    claim = proof.claim
-    if entry.header.seq != proof.index:
+    extra, claim = proof.extra or b"", proof.claim
+    # The path first: what does not lead to the root is no event of a newer release either.
+    signers = _check_path(split_extra(extra)[0], proof, claim, trust)
+    entry = unpack_entry(extra)
+    header = entry.header
+    if header.seq != proof.index:
+        raise ProofInvalid(f"at index {proof.index} stands a header of event {header.seq}")
+    if not claim.is_of(header.ledger_id):
         raise ProofInvalid(
-            f"the proof is for index {proof.index}, the header is of event {entry.header.seq}"
-        )
-    if not claim.is_of(entry.header.ledger_id):
-        raise ProofInvalid(
-            f"the event is of ledger {entry.header.ledger_id.hex()},"
+            f"the event is of ledger {header.ledger_id.hex()},"
             f" the checkpoint of {claim.checkpoint.origin}"
         )
-    return ProvenEvent(entry, claim.checkpoint, _check_path(entry.head, proof, claim, trust))
+    return ProvenEvent(entry, claim.checkpoint, signers)
 
 
 def check_entry(data: bytes, proof: Inclusion, trust: Trust = NOBODY) -> ProvenEntry:

@@ -106,12 +106,7 @@ def unpack_entry(extra: bytes) -> Entry:
     Raises ProofInvalid for what is no header, and for a body that is not the one that the header
     commits to; VersionUnsupported for a header of a newer release.
     """
-    if len(extra) < _LENGTH.size:
-        raise ProofInvalid("the proof brings no event along")
-    (length,) = _LENGTH.unpack_from(extra)
-    head, body = extra[_LENGTH.size : _LENGTH.size + length], extra[_LENGTH.size + length :]
-    if len(head) != length:
-        raise ProofInvalid("the header that the proof brings along is cut")
+    head, body = split_extra(extra)
     try:
         header = Header.decode(head)
     except LedgerDamaged as error:
@@ -121,6 +116,18 @@ def unpack_entry(extra: bytes) -> Entry:
     if len(body) != header.body_length or hashlib.sha256(body).digest() != header.address:
         raise ProofInvalid("the body is not the one that the header commits to")
     return Entry(head, header, body)
+
+
+def split_extra(extra: bytes) -> tuple[bytes, bytes]:
+    """Split extra data into the bytes of a header and of a body, whatever those are."""
+    if len(extra) < _LENGTH.size:
+        raise ProofInvalid("the proof brings no event along")
+    (length,) = _LENGTH.unpack_from(extra)
+    body = extra[_LENGTH.size + length :]
+    head = extra[_LENGTH.size : _LENGTH.size + length]
+    if len(head) != length:
+        raise ProofInvalid("the header that the proof brings along is cut")
+    return head, body
 
 
 def inclusion(tree: Tree, seq: int, checkpoint: bytes) -> bytes:

@@ -99,8 +99,13 @@ def take_checkpoint(data: bytes) -> tuple[bytes, bytes]:
 
 
 def parse_claim(data: bytes) -> sidefile.Claim:
-    """Read a signed note or the bare text of a checkpoint, of at least one leaf."""
+    """Read a signed note or the bare text of a checkpoint, of at least one leaf.
+
+    A bare one has no further lines: they could be signatures that an empty line was taken from.
+    """
     claim = sidefile.parse(data)
     if not claim.checkpoint.size:
         raise ProofInvalid("a checkpoint of no event proves nothing")
+    if claim.signed is None and claim.checkpoint.extensions:
+        raise ProofInvalid("a checkpoint that nobody signed has three lines")
     return claim
