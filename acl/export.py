@@ -6,12 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from acl import options
 from acl.output import Json, Run, document, line, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 POLL_SECONDS = 0.2
 TILES = "tiles"
+JOBS = "jobs"
 
 
 @app.command()
@@ -29,6 +31,16 @@ def export(
     salvage: Annotated[
         bool, typer.Option("--salvage", help="From a damaged ledger, all before the damage.")
     ] = False,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="SEQ", min=0, help="As of this event.")
+    ] = None,
+    job_name: options.JobName = None,
+    trajectory: Annotated[
+        str | None, typer.Option(metavar="MODE", help="jobs: full requests (default), or delta.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="jobs: replace a job that stands there.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write the files that other tools read; the same events give the same bytes.
@@ -44,9 +56,11 @@ def export(
     from ledger import LedgerView
     from ledger.errors import LedgerDamaged, UsageError
 
-    if follow and salvage:
-        raise UsageError("a damaged ledger is not followed", hint="leave --follow out")
+    if follow and (salvage or at is not None):
+        what = "a damaged ledger" if salvage else "an earlier state"
+        raise UsageError(f"{what} is not followed", hint="leave --follow out")
     exporter = find_exporter(layout)
+    of_job = _job_options(layout, job_name, trajectory, force=force)
     faults = broken(run)
     first = _first_damaged(faults)
     if faults and not (salvage and first):
@@ -56,14 +70,19 @@ def export(
     if layout == TILES:
         from acl.export_tiles import export_tiles
 
-        export_tiles(run, directory, alone=not (follow or salvage), json=json)
+        export_tiles(run, directory, alone=not (follow or salvage or at is not None), json=json)
         return
     if follow:
         _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:
-        state = state_at(view, view.size if first is None else first)
+        state = state_at(view, _size(view.size if first is None else first, at))
         if faults and first is not None:
             state = Salvaged.of(state, first)
+        if layout == JOBS:
+            from acl.export_jobs import export_jobs
+
+            export_jobs(state, view, directory, of_job, force=force, json=json)
+            return
         entries = write_tree(
             exporter(state, view),
             directory,
@@ -74,6 +93,29 @@ def export(
     if faults:
         message(f"acl: damaged at event {first}; exported the {state.size} events before it")
     _report(state, directory, layout, len(entries), salvaged=bool(faults), json=json)
+
+
+def _size(held: int, at: int | None) -> int:
+    """How many events are exported."""
+    from ledger.errors import UsageError
+
+    if at is not None and at >= held:
+        raise UsageError(f"there is no event {at} to export", hint=f"the last one is {held - 1}")
+    return held if at is None else at + 1
+
+
+def _job_options(layout: str, name: str | None, trajectory: str | None, *, force: bool) -> Any:
+    """How a job is to be made; UsageError where that is asked of another layout."""
+    from exporters.jobs.job import JobOptions
+    from ledger.errors import UsageError
+
+    if layout != JOBS and (name is not None or trajectory is not None or force):
+        raise UsageError(
+            "--job-name, --trajectory and --force are for jobs", hint="add --format jobs"
+        )
+    if trajectory not in (None, "full", "delta"):
+        raise UsageError(f"there is no trajectory {trajectory!r}", hint="known: full, delta")
+    return JobOptions(name, "delta" if trajectory == "delta" else "full")
 
 
 def _home(run: str, directory: Path) -> Path | None:

@@ -51,6 +51,13 @@ NoExport = Annotated[bool, typer.Option("--no-export", help="Write no files besi
 LiveExport = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A second place for the files.")
 ]
+Artifacts = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Also a job below DIR, up to date while the run goes on."),
+]
+JobName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The name of the job (default: as it began).")
+]
 FailUnder = Annotated[
     Many, typer.Option(metavar="METRIC=X", help="Exit 1 if a metric is lower; repeatable.")
 ]

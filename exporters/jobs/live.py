@@ -13,7 +13,7 @@ from exporters.jobs.config import config_files
 from exporters.jobs.job import AS_USUAL, JobOptions, TrialFiles, job_trials
 from exporters.jobs.job_result import job_result
 from exporters.jobs.names import job_name
-from exporters.jobs.place import directory_of, look, write_job
+from exporters.jobs.place import directory_of, look, settled, write_job
 from exporters.jobs.resolution import is_ended
 from exporters.jobs.trial import Trial
 from exporters.jobs.trial_result import Facts
@@ -29,9 +29,9 @@ _Key = tuple[str, int]
 class LiveJob:
     """Keeps the job of one run up to date; call it with the state whenever it moved.
 
-    One call writes the trials that ended since the last one, and the job's result. A call while
-    another exporter is at work does nothing, and the next one makes up for it. Raises ExportRefused
-    as `write_job` does; the run need not end for that.
+    The job has the name that `settled` says. One call writes the trials that ended since the last
+    one, and the job's result. A call while another exporter is at work does nothing, and the next
+    one makes up for it. Raises ExportRefused as `write_job` does; the run need not end for that.
     """
 
     def __init__(self, artifacts: Path, options: JobOptions = AS_USUAL) -> None:
@@ -45,6 +45,8 @@ class LiveJob:
         """Bring the job up to this state; write the whole of it once the run has finished."""
         if state.created is None:
             return
+        if not self._known and self._progress is None:
+            self._options = settled(self._artifacts, state, self._options)
         if state.finished is not None:
             self._end(state, blobs)
             return

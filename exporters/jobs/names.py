@@ -12,8 +12,8 @@ from ledger.state import RunState
 ANALYSIS: Final = "analysis"
 MAX_PART: Final = 80
 """Characters of each part of a job's name."""
-MAX_NAME: Final = 240
-"""Characters of a job's name, so that a staging directory can be named for it."""
+MAX_IDS: Final = 200
+"""Characters of all parts but the time, so that a staging directory can be named for the job."""
 
 # What stands beside the trials in a job's directory, ours or Harbor's.
 RESERVED: Final = frozenset(
@@ -37,7 +37,17 @@ def job_name(state: RunState, wanted: str | None = None) -> str:
         return name
     ids = (_id(state, "benchmark"), _id(state, "harness"), _id(state, "model"))
     parts = [part for part in map(_part, ids) if part]
-    return "-".join([*parts, _digits(state)])[-MAX_NAME:].lstrip("._-")
+    whole = "-".join(parts)[:MAX_IDS].rstrip("._-")
+    return "-".join([*([whole] if whole else ["run"]), _digits(state)])
+
+
+def second_name(state: RunState) -> str:
+    """What the job is called where another run has the usual name: that, with 8 hex of its ledger.
+
+    Two runs of a suite may begin within a second.
+    """
+    usual, digits = job_name(state).rsplit("-", 1)
+    return f"{usual}-{state.ledger_id[:8]}-{digits}"
 
 
 def task_names(state: RunState) -> dict[str, str]:

@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from exporters import OutFile
 from exporters.folder import Folder
 from exporters.identity import Identity
 from exporters.jobs.job import AS_USUAL, LAYOUT, JobOptions, job_files
-from exporters.jobs.names import job_name
+from exporters.jobs.names import job_name, second_name
 from exporters.manifest import Manifest, read_manifest
 from exporters.write import fill
 from ledger.errors import ExportRefused
@@ -86,6 +86,19 @@ def directory_of(artifacts: Path, state: RunState, options: JobOptions) -> Path:
     except OSError as error:
         raise _cannot(target, error) from error
     return target
+
+
+def settled(artifacts: Path, state: RunState, options: JobOptions = AS_USUAL) -> JobOptions:
+    """The options with which a run that begins, or has ended, has its job here.
+
+    Where the usual name is another run's, that is its second name.
+    """
+    if options.name is not None:
+        return options
+    found = look(directory_of(artifacts, state, options), Identity.of(state))
+    if found is None or found.ledger_id in (None, state.ledger_id):
+        return options
+    return replace(options, name=second_name(state))
 
 
 def _refuse(found: "Standing | None", target: Path, identity: Identity, *, force: bool) -> None:
