@@ -37,6 +37,8 @@ COMMANDS: Final = {
     "attest": ("acl.attest", "Sign a statement about a sealed run, or check one."),
     "copy": ("acl.copy", "Make one file of a ledger, live or not."),
     "seal": ("acl.seal", "Seal the ledger of a run that was interrupted."),
+    "annotate": ("acl.annotate", "Add a remark to a ledger, open or sealed."),
+    "erase": ("acl.erase", "Take recorded content out of a ledger for good, and say so in it."),
     "clean": ("acl.clean", "Remove what no run needs any more from an artifacts directory."),
     "demo": ("acl.demo", "See it all work in a minute, offline."),
 }

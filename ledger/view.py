@@ -1,7 +1,7 @@
 """The reading side: a ledger as it is committed now, checked while it is read."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +11,7 @@ from typing import Final, Protocol, Self
 
 from ledger import canonical, lock, sidefile, tlog
 from ledger.codec import Header, decode_event
+from ledger.erasure import Plan, plan_erasure
 from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound
 from ledger.events import TYPE_NAMES, AnnotationAdded, AnyEvent, LedgerSealed, PayloadErased
 from ledger.opening import Source, inode, ledger_file
@@ -210,6 +211,12 @@ class LedgerView:
     def resolve(self, value: object) -> object:
         """Return a value of an event as it was recorded, its pieces put back in."""
         return canonical.resolve(value, self.blob)
+
+    def plan_erasure(
+        self, sequence: Iterable[int], blobs: Iterable[str] = (), *, everywhere: bool = False
+    ) -> Plan:
+        """Say what an erasure would take away, as `Ledger.erase` does it; nothing is changed."""
+        return plan_erasure(self._records, sequence, blobs, everywhere=everywhere)
 
     def root(self, size: int | None = None) -> bytes:
         """Return the root of the tree over the first `size` events, all by default."""
