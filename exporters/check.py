@@ -1,27 +1,26 @@
 """Comparing an exported directory with what the ledger says its files must be."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
 
-from exporters import Exporter, OutFile, find_exporter
-from exporters.folder import Entry, Folder
+from exporters import Exporter, find_exporter
+from exporters.folder import Folder
 from exporters.identity import Identity, Salvaged
+from exporters.job_analysis import AnalysisConfig, analyze_job
+from exporters.job_analysis.config import CONFIG_FILE
+from exporters.job_analysis.manifest import MANIFEST as ANALYSIS_MANIFEST
+from exporters.job_analysis.manifest import read_analysis_manifest
 from exporters.jobs.job import LAYOUT as JOBS
 from exporters.jobs.job import JobOptions, job_files
 from exporters.jobs.names import ANALYSIS
-from exporters.manifest import MANIFEST, Manifest, manifest_file, read_manifest
-from exporters.paths import is_kept
-from ledger.errors import ExportRefused, IntegrityError, RunNotFound
-from ledger.events import PayloadErased
+from exporters.manifest import MANIFEST, MAX_BYTES, Manifest, manifest_file, read_manifest
+from exporters.projection import Comparison, digest_of
+from ledger.errors import AclError, ExportRefused, UsageError
 from ledger.state import RunState
-from ledger.verify.finding import Finding, broken, remark, unproven
-from ledger.view import Blobs, Recorded
-
-_OF_TASKS: Final = ("details/", "retry_details/")
+from ledger.verify.finding import Finding, broken, remark
+from ledger.view import Blobs
 
 
 def check_tree(
@@ -47,7 +46,10 @@ def check_tree(
         try:
             manifest = read_manifest(folder)
         except ExportRefused as error:
-            yield broken("tree_manifest", error.message)
+            if _is_analysis(folder):
+                yield from _analysis(folder, "", state_at, blobs, state_at(size))
+            else:
+                yield broken("tree_manifest", error.message)
             return
         if manifest is None:
             yield broken("tree_manifest", f"{directory} has no {MANIFEST}: no export ended here")
@@ -67,7 +69,9 @@ def check_tree(
         # What was erased after the export is told like what was erased before it.
         erased = replace(state, erasures=now.erasures)
         exporter = _exporter(manifest, find)
-        yield from _Comparison(folder, manifest, erased, blobs).run(exporter)
+        yield from _whole(folder, manifest, erased, blobs, exporter)
+        if manifest.layout == JOBS:
+            yield from _analysis(folder, f"{ANALYSIS}/", state_at, blobs, now)
         if size > state.size:
             yield remark("tree_older", f"the export is of the first {state.size} of {size} events")
 
@@ -87,128 +91,68 @@ def _not_of_this_ledger(manifest: Manifest, ledger_id: str, size: int) -> str | 
     return None
 
 
-class _Watched:
-    """Passes everything on, and remembers which erased events were asked for."""
-
-    def __init__(self, blobs: Blobs) -> None:
-        self._blobs = blobs
-        self._erased: set[int] = set()
-        self._last = 0
-        self._lacks_piece = False
-
-    def event(self, seq: int) -> Recorded:
-        recorded = self._blobs.event(seq)
-        if not isinstance(recorded.event, PayloadErased):
-            self._last = seq
-            # Whoever lacks a piece asks for its event next, to name it.
-            if recorded.erased or self._lacks_piece:
-                self._erased.add(seq)
-                self._lacks_piece = False
-        return recorded
-
-    def blob(self, digest: bytes) -> bytes:
-        return self._blobs.blob(digest)
-
-    def resolve(self, value: object) -> object:
-        try:
-            return self._blobs.resolve(value)
-        except RunNotFound:
-            self._lacks_piece = True
-            raise
-
-    def take(self) -> set[int]:
-        """The erased events that were asked for since the last call."""
-        taken = self._erased | ({self._last} if self._lacks_piece else set())
-        self._erased, self._lacks_piece = set(), False
-        return taken
+def _whole(
+    folder: Folder, manifest: Manifest, state: RunState, blobs: Blobs, exporter: Exporter
+) -> Iterator[Finding]:
+    """The files of the export, then the listing of them."""
+    comparison = Comparison(folder, state, blobs)
+    # The analysis of a job has a manifest of its own.
+    beside = {MANIFEST, *([f"{ANALYSIS}/"] if manifest.layout == JOBS else [])}
+    yield from comparison.run(exporter, beside)
+    if comparison.is_clean:
+        identity = Identity.of(state)
+        listing = manifest_file(comparison.entries, identity, manifest.layout, manifest.options)
+        if folder.digest(MANIFEST) != digest_of(listing):
+            yield broken("tree_manifest", f"{MANIFEST} is not what the ledger says")
 
 
-class _Comparison:
-    """One directory against one projection."""
-
-    def __init__(self, folder: Folder, manifest: Manifest, state: RunState, blobs: Blobs) -> None:
-        self._folder = folder
-        self._manifest = manifest
-        self._state = state
-        self._watched = _Watched(blobs)
-        self._erasers = _erasers(state, blobs)
-        self._entries: list[Entry] = []
-        self._is_clean = True
-
-    def run(self, exporter: Exporter) -> Iterator[Finding]:
-        try:
-            for file in exporter(self._state, self._watched):
-                yield from self._file(file)
-        except IntegrityError as error:
-            yield unproven("tree_unreadable", f"not checkable: {error.message}", error.seq)
-            return
-        yield from self._extra()
-        if self._is_clean:
-            yield from self._listing()
-
-    def _file(self, file: OutFile) -> Iterator[Finding]:
-        entry = _digest(file)
-        self._entries.append(entry)
-        gaps = self._watched.take()
-        if not gaps and not file.path.startswith(_OF_TASKS):
-            # Counts and summaries are made from the state, which lacks what was erased.
-            gaps = {seq for _, attempt in self._state.attempts() for seq in attempt.erased}
-        try:
-            found = self._folder.digest(file.path)
-        except FileNotFoundError:
-            yield self._told("tree_missing", f"{file.path} is missing")
-            return
-        except ExportRefused as error:
-            yield self._told("tree_differs", error.message)
-            return
-        if found == entry:
-            return
-        if gaps:
-            self._is_clean = False
-            first = min(gaps)
-            by = self._erasers.get(first)
-            eraser = "a later event" if by is None else f"event {by}"
-            why = f"event {first} was erased by {eraser}"
-            yield unproven("tree_erased", f"{file.path} is not checkable: {why}", first)
-        else:
-            yield self._told("tree_differs", f"{file.path} is not what the ledger says")
-
-    def _extra(self) -> Iterator[Finding]:
-        expected = {entry.path for entry in self._entries} | {MANIFEST}
-        for path in self._folder.files():
-            if path not in expected and not is_kept(path) and not self._is_beside(path):
-                yield self._told("tree_extra", f"{path} is not part of the export")
-
-    def _is_beside(self, path: str) -> bool:
-        """Whether a file belongs to the analysis of a job, which has a manifest of its own."""
-        return self._manifest.layout == JOBS and path.startswith(f"{ANALYSIS}/")
-
-    def _listing(self) -> Iterator[Finding]:
-        identity, manifest = Identity.of(self._state), self._manifest
-        listing = manifest_file(self._entries, identity, manifest.layout, manifest.options)
-        right = _digest(listing)
-        if self._folder.digest(MANIFEST) != right:
-            yield self._told("tree_manifest", f"{MANIFEST} is not what the ledger says")
-
-    def _told(self, code: str, message: str) -> Finding:
-        self._is_clean = False
-        return broken(code, message)
+def _is_analysis(folder: Folder) -> bool:
+    """Whether the directory is an analysis by itself."""
+    try:
+        read_analysis_manifest(_read(folder, ANALYSIS_MANIFEST))
+    except (FileNotFoundError, ExportRefused):
+        return False
+    return True
 
 
-def _digest(file: OutFile) -> Entry:
-    digest, size = hashlib.sha256(), 0
-    for chunk in (file.data,) if isinstance(file.data, bytes) else file.data:
-        digest.update(chunk)
-        size += len(chunk)
-    return Entry(file.path, digest.hexdigest(), size)
+def _analysis(
+    folder: Folder,
+    prefix: str,
+    state_at: Callable[[int], RunState],
+    blobs: Blobs,
+    now: RunState,
+) -> Iterator[Finding]:
+    """The files of an analysis, made again with the configuration that stands beside them.
+
+    There need not be one: where analysis failed, or was not asked for, nothing stands there.
+    """
+    if not any(path.startswith(prefix) for path in folder.files()):
+        return
+    try:
+        manifest = read_analysis_manifest(_read(folder, f"{prefix}{ANALYSIS_MANIFEST}"))
+        config = AnalysisConfig.parse(_read(folder, f"{prefix}{CONFIG_FILE}"))
+    except (FileNotFoundError, ExportRefused, UsageError) as error:
+        yield broken("tree_analysis", f"the analysis is not whole: {_words(error)}")
+        return
+    source = manifest.source
+    if source.ledger_id != now.ledger_id or source.size > now.size:
+        yield broken("tree_ledger", f"the analysis is of ledger {source.ledger_id}")
+        return
+    state = now if source.size == now.size else state_at(source.size)
+    if state.root.hex() != source.root:
+        yield broken("tree_root", f"the first {state.size} events have another root")
+        return
+    if config.acl is not None and config.acl.salvaged is not None:
+        state = Salvaged.of(state, config.acl.salvaged.damaged_at)
+    erased = replace(state, erasures=now.erasures)
+    comparison = Comparison(folder, erased, blobs, prefix=prefix)
+    yield from comparison.run(partial(analyze_job, config=config))
 
 
-def _erasers(state: RunState, blobs: Blobs) -> dict[int, int]:
-    """Which event erased which, the first that did."""
-    found: dict[int, int] = {}
-    for seq in state.erasures:
-        event = blobs.event(seq).event
-        if isinstance(event, PayloadErased):
-            for erased in event.sequence:
-                found.setdefault(erased, seq)
-    return found
+def _read(folder: Folder, path: str) -> bytes:
+    with folder.reading(path) as file:
+        return file.read(MAX_BYTES)
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, AclError) else "a file is missing"

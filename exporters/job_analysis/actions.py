@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from exporters.job_analysis.steps import Step, read_steps
 from exporters.jobs.calls import Call as Recorded
 from exporters.jobs.calls import calls_of, response
+from exporters.jobs.replies import dicts, is_turn, message_of, tool_calls_of
 from exporters.reading import Reading
 from ledger import canonical
 from ledger import events as ev
@@ -134,17 +135,16 @@ def _read_call(call: Recorded, begun: int, reading: Reading, blobs: Blobs) -> Ca
     return found
 
 
-def _look_at(call: Call, answer: object) -> None:
-    for choice in _listed(_get(answer, "choices")):
-        message = _get(choice, "message")
-        call.truncated |= _get(choice, "finish_reason") == "length"
-        asked = _listed(_get(message, "tool_calls"))
-        call.replies |= bool(asked) or bool(_get(message, "content"))
-        for one in asked:
-            function = _get(one, "function")
-            name = _get(function, "name")
-            if isinstance(name, str):
-                call.tools.append((name, _arguments(_get(function, "arguments"))))
+def _look_at(call: Call, answer: Mapping[str, object] | None) -> None:
+    message = message_of(answer)
+    call.replies = is_turn(message)
+    choices = dicts(answer.get("choices")) if answer else []
+    call.truncated |= any(choice.get("finish_reason") == "length" for choice in choices)
+    for asked in tool_calls_of(message):
+        function = asked.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if isinstance(function, dict) and isinstance(name, str):
+            call.tools.append((name, _arguments(function.get("arguments"))))
 
 
 def _told_tools(attempt: AttemptState, reading: Reading, calls: list[Call]) -> Iterator[Tool]:
@@ -204,11 +204,3 @@ def _digest(arguments: object) -> bytes:
     except ValueRefused:
         data = repr(arguments).encode("utf-8", "backslashreplace")
     return hashlib.sha256(data).digest()
-
-
-def _get(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else None
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -180,6 +180,12 @@ class Statistics(_Section):
     rounding: Annotated[int, Field(ge=1, le=12)] = 6
 
 
+class Salvage(_Section):
+    """The first event of a damaged ledger that was not as stored."""
+
+    damaged_at: _Count
+
+
 class Source(_Section):
     """The prefix of a ledger that an analysis is of."""
 
@@ -188,7 +194,7 @@ class Source(_Section):
     ledger_id: str
     size: _Count
     root: _Hex32
-    salvaged: dict[str, int] | None = None
+    salvaged: Salvage | None = None
 
 
 class AnalysisConfig(_Section):

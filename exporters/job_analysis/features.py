@@ -20,7 +20,6 @@ from exporters.jobs.calls import Spent
 from exporters.jobs.numbers import dollars, rounded, total
 from ledger import events as ev
 
-
 TRUTHS: Final = frozenset(
     {
         "C1_file_read",

@@ -167,5 +167,12 @@ def _csv(axis: str, rows: Sequence[tuple[object, ...]]) -> bytes:
 
 
 def _correlations_text(found: Mapping[str, Document]) -> bytes:
-    rows = [(name, *(record[key] for key in _STATISTICS)) for name, record in found.items()]
+    rows = [
+        (name, *(_shown(key, record[key]) for key in _STATISTICS)) for name, record in found.items()
+    ]
     return text_table(("feature", *_STATISTICS), rows)
+
+
+def _shown(key: str, value: object) -> object:
+    """A p that rounds to 0 is small, not 0."""
+    return "<1e-06" if value == 0.0 and key.endswith(("_p", "_q")) else value
