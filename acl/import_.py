@@ -84,9 +84,10 @@ def _new_ledger(signers: Any, directory: Path) -> Any:
 
 
 def _entering(results_dir: Path, signers: Any, directory: Path, ledger_id: bytes) -> Any:
-    from runtime.registry import Registration
+    from runtime.registry import Registration, Registry
 
-    return Registration(results_dir, directory, ledger_id, signers=signers, tell=alarm)
+    registry = Registry(results_dir, signers=signers)
+    return Registration(registry, directory, ledger_id, tell=alarm)
 
 
 def _print(report: Any, *, dry_run: bool) -> None:

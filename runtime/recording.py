@@ -219,7 +219,7 @@ class Recording:
         )
         entering.open(created, self._recorder.redactor, len(plan or ()))
         frozen = ev.ReuseFrozen(mode="none")
-        self._recorder.record_sync(created, frozen, *entering.told())
+        self._recorder.record_sync(created, frozen, entering.told())
         if required and entering.fault is not None:
             refusal = entering.refusal()
             self._end("failed", explain(refusal, "run", fatal=True), refusal.exit_status)

@@ -226,7 +226,7 @@ class UnifiedEvaluationRuntime:
         files = await asyncio.to_thread(source_events, self.setup)
         entering = self._registration
         await asyncio.to_thread(entering.open, created, self.recorder.redactor, len(tasks))
-        await self.recorder.record(created, self.reuse.event(), *entering.told())
+        await self.recorder.record(created, self.reuse.event(), entering.told())
         if entering.fault is not None and self.surroundings.require_registry:
             raise entering.refusal()
         await self.recorder.record(RunStarted(), *files)

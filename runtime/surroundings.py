@@ -17,7 +17,7 @@ from ledger.tail import Clock, Entropy
 from runtime.limits import Sleep
 from runtime.plugins import Plugins
 from runtime.prices import price_table_sha256
-from runtime.registry import LOCK_SECONDS, Registration
+from runtime.registry import LOCK_SECONDS, Registration, Registry
 from runtime.retry import Uniform
 from runtime.signing import signers_of
 
@@ -59,9 +59,14 @@ class Surroundings:
         self, results_dir: Path, directory: Path, ledger_id: bytes, signers: Sequence[Signer]
     ) -> Registration:
         """The entries of a run in the registry of its results directory."""
-        return Registration(
-            results_dir, directory, ledger_id, signers=signers, wait=self.registry_wait
+        registry = Registry(
+            results_dir,
+            signers=signers,
+            wait=self.registry_wait,
+            clock=self.clock,
+            entropy=self.entropy,
         )
+        return Registration(registry, directory, ledger_id)
 
     def monotonic(self) -> float:
         """The monotonic clock, in seconds."""

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ledger.events import AttemptRetried, AttemptReused, ExtensionRecorded
 from ledger.state import RunState, Spend
 from ledger.view import Recorded
 from runtime.audit.report import Attempts, Cost, Source
 from runtime.lineage import SourceRun
-from runtime.registry import UNREGISTERED
+from runtime.registry import REGISTERED, UNREGISTERED
 
 
 @dataclass(slots=True)
@@ -20,6 +21,7 @@ class Watch:
     evaluated_again: int = 0
     began_ns: int | None = None
     unregistered: bool = False
+    registered: Any = None
 
     def over(self, events: Iterable[Recorded]) -> Iterator[Recorded]:
         """Pass `events` on."""
@@ -38,6 +40,8 @@ class Watch:
                 self.evaluated_again += 1
             case ExtensionRecorded(name=name) if name == UNREGISTERED:
                 self.unregistered = True
+            case ExtensionRecorded(name=name, payload=payload) if name == REGISTERED:
+                self.registered = payload
             case _:
                 pass
 

@@ -49,8 +49,8 @@ def audit(results_dir: Path, against: Against, checkpoints: Sequence[bytes] = ()
     for place in found:
         if place.ledger_id is not None:
             on_disk.setdefault(place.ledger_id, place.directory)
-    matching = _Matching(readings.entries, found, replace(against, on_disk=on_disk))
-    matching.is_registered = registry.found
+    around = replace(against, on_disk=on_disk, registry=readings if registry.found else None)
+    matching = _Matching(readings.entries, found, around)
     return Audit(registry, matching.total, matching.reports())
 
 
@@ -69,8 +69,8 @@ def _registry(
         report.found = True
         _verify_registry(file, report, against, checkpoints)
         with LedgerView.open(file) as view:
-            report.ledger_id = view.ledger_id.hex()
             readings = read_entries(view)
+        report.ledger_id = readings.ledger_id
     except RunNotFound:
         report.problems.append(Problem("empty", "note", "no run was ever entered"))
     except IntegrityError as error:
@@ -115,8 +115,6 @@ def _verify_registry(
 
 class _Matching:
     """Entries and ledgers on disk, each pair of them one report."""
-
-    is_registered = True
 
     def __init__(self, entries: Sequence[Entry], found: Sequence[Place], against: Against) -> None:
         self._against = against
@@ -204,6 +202,6 @@ class _Matching:
             report.add("import", "note", "an import that is under way, or was broken off")
         elif twins:
             report.add("copy", "note", f"it is a copy of the ledger in {twins[0]}")
-        elif report.kind != "empty" and self.is_registered:
+        elif report.kind != "empty" and self._against.registry is not None:
             report.add("unregistered", "failed", "it is not in the registry")
         return report

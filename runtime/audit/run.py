@@ -14,12 +14,14 @@ from ledger.state import RunState
 from ledger.verify import Finding, Policy, verify
 from ledger.view import LedgerView
 from runtime.audit.attempts import Watch, attempts, sources
+from runtime.audit.memory import told_of_registry
 from runtime.audit.report import Problem, RunReport, Severity
 from runtime.audit.shares import shares
+from runtime.containment import named
 from runtime.contracts import Benchmark
 from runtime.lineage import lineage
 from runtime.plugins import Plugins
-from runtime.registry import Entry, request_digest
+from runtime.registry import Entry, Readings, request_digest
 from runtime.replay import replay
 
 Exported = Callable[[Path, LedgerView], Iterable[Finding] | None]
@@ -36,13 +38,15 @@ _SHOWN: Final = 5
 class Against:
     """What the ledgers are held against: all that the auditor brought, and what lies around.
 
-    `on_disk` has the directory of each ledger that was found, by its id.
+    `on_disk` has the directory of each ledger that was found, by its id; `registry` is what was
+    read of the registry, None where there is none.
     """
 
     verifiers: Sequence[note.Verifier] = ()
     policy: Policy | None = None
     exported: Exported | None = None
     on_disk: Mapping[str, Path] | None = None
+    registry: Readings | None = None
 
 
 def examine(directory: Path, path: str, entry: Entry | None, against: Against) -> RunReport:
@@ -188,6 +192,8 @@ class _Examination:
         report, entry = self._report, self._entry
         if self._watch.unregistered:
             report.add("was_unregistered", "note", "it says that it could not be entered in time")
+        told = told_of_registry(self._watch.registered, self._against.registry, entry)
+        report.problems += told
         if entry is None:
             return
         if entry.more:
@@ -226,6 +232,11 @@ class _Examination:
             found = replay(view, benchmark=_benchmark(view))
         except RunNotFound:
             return
+        except Exception as error:  # noqa: BLE001 - what a benchmark adds is a plug-in's
+            self._report.add(
+                "metrics", "failed", f"its numbers were not recomputed: {named(error)}"
+            )
+            return
         for difference in found.differences[:_SHOWN]:
             what = f"{difference.name} is {difference.recorded}, the events give"
             # What a source said of itself is its own affair.
@@ -242,8 +253,8 @@ class _Examination:
                 report.export = "none"
                 return
             broken = [finding for finding in findings if finding.severity == "broken"]
-        except _FAILURES as error:
-            report.add("export", "failed", f"its export cannot be compared: {error}")
+        except Exception as error:  # noqa: BLE001 - a layout is a plug-in, and may raise anything
+            report.add("export", "failed", f"its export cannot be compared: {named(error)}")
             return
         report.export = "differs" if broken else "matches"
         report.problems += [Problem.of(finding) for finding in broken[:_SHOWN]]

@@ -6,11 +6,12 @@ is still known to have been begun. `acl audit` compares the registry with what i
 
 from runtime.registry.entries import Entry, Readings, read_entries
 from runtime.registry.places import REGISTRY_NAME, find_results_dir, registry_file, request_digest
-from runtime.registry.registration import UNREGISTERED, Registration, complete
+from runtime.registry.registration import REGISTERED, UNREGISTERED, Registration, complete
 from runtime.registry.writing import LOCK_SECONDS, Registry
 
 __all__ = [
     "LOCK_SECONDS",
+    "REGISTERED",
     "REGISTRY_NAME",
     "UNREGISTERED",
     "Entry",

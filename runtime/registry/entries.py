@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ledger.errors import AclError, IntegrityError, VersionUnsupported
 from ledger.events import RegistryOpened, RegistrySealed
+from ledger.tlog import Frontier
 from ledger.view import LedgerView, Recorded
 
 
@@ -41,12 +42,15 @@ class Entry:
 class Readings:
     """All that could be read of a registry; `faults` are the entries that could not.
 
-    `entries` are in the order in which the runs were entered.
+    `entries` are in the order in which the runs were entered. `roots` are those of the trees of
+    1, 2, 3 … events, as far as all events could be read.
     """
 
     entries: list[Entry] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     size: int = 0
+    ledger_id: str = ""
+    roots: list[bytes] = field(default_factory=list)
 
 
 def read_entries(view: LedgerView) -> Readings:
@@ -55,9 +59,14 @@ def read_entries(view: LedgerView) -> Readings:
     known: dict[tuple[str, str], Entry] = {}
     try:
         found.size = view.size
+        found.ledger_id = view.ledger_id.hex()
     except AclError as error:
         found.faults.append(str(error))
+    tree = Frontier()
     for recorded in _events(view, found):
+        if recorded.seq == tree.size:
+            tree.append(recorded.leaf)
+            found.roots.append(tree.root())
         event = recorded.event
         if not isinstance(event, RegistryOpened | RegistrySealed):
             continue

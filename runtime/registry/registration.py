@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,13 @@ from runtime.registry.owed import (
     wait_for_entry,
 )
 from runtime.registry.places import find_results_dir, relative, request_digest
-from runtime.registry.writing import LOCK_SECONDS, Event, Registry
+from runtime.registry.writing import Entered, Event, Registry
+
+REGISTERED: Final = "acl.registered"
+"""The extension event of a run that was entered: {registry, seq, size, root}.
+
+`registry` is the id of that ledger, `seq` the number of the entry there, and `root` is that of its
+first `size` events. So every run says what the registry was like when it began."""
 
 UNREGISTERED: Final = "acl.unregistered"
 """The extension event of a run that was not entered before its first event: {reason}."""
@@ -33,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class Registration:
-    """The entries of the run in `directory`, in the registry of `results_dir`.
+    """The entries of the run in `directory` in `registry`.
 
     What cannot be entered is told, with the reason, by default to the log, and left to the next
     run.
@@ -41,21 +48,18 @@ class Registration:
 
     def __init__(
         self,
-        results_dir: Path,
+        registry: Registry,
         directory: Path,
         ledger_id: bytes,
         *,
-        signers: Sequence[Signer] = (),
-        wait: float = LOCK_SECONDS,
         tell: Callable[[str], object] = _log.error,
     ) -> None:
-        self._results_dir = results_dir.absolute()
+        self._registry = registry
         self._directory = directory
-        self._path = relative(results_dir, directory)
+        self._path = relative(registry.results_dir, directory)
         self._ledger_id = ledger_id.hex()
-        self._signers = tuple(signers)
-        self._wait = wait
         self._say = tell
+        self._entered: Entered | None = None
         self.fault: str | None = None
         """Why the run is not entered; None once it is."""
 
@@ -87,7 +91,7 @@ class Registration:
 
     def wait(self) -> None:
         """Leave word that the run is to be entered, in case this program does not come to it."""
-        wait_for_entry(self._results_dir, self._path, self._ledger_id)
+        wait_for_entry(self._registry.results_dir, self._path, self._ledger_id)
 
     def enter_whole(self) -> None:
         """Enter a run that appeared sealed: its opening and its seal at once."""
@@ -109,16 +113,16 @@ class Registration:
         return [] if seal is None else [seal]
 
     def _enter(self, what: str, entries: Sequence[Event]) -> None:
-        wait = self._wait if self.fault is None else min(self._wait, _SECOND_WAIT)
+        wait = self._registry.wait if self.fault is None else _SECOND_WAIT
         try:
-            why = Registry(self._results_dir, signers=self._signers, wait=wait).enter(*entries)
+            self._entered = self._registry.enter(*entries, wait=min(wait, self._registry.wait))
         except _FAILURES as error:
             self._tell(what, error)
             return
-        if why is not None:
-            self._say(f"the registry has no new checkpoint: {why}")
+        if self._entered is not None and self._entered.fault is not None:
+            self._say(f"the registry has no new checkpoint: {self._entered.fault}")
         self.fault = None
-        no_longer_waits(self._results_dir, self._ledger_id)
+        no_longer_waits(self._registry.results_dir, self._ledger_id)
 
     def _tell(self, what: str, error: Exception) -> None:
         why = error.message if isinstance(error, AclError) else str(error)
@@ -126,11 +130,14 @@ class Registration:
         self.fault = self.fault or why
         self.wait()
 
-    def told(self) -> list[ExtensionRecorded]:
-        """The event with which a run that is not entered says so in its own ledger, if it is."""
-        if self.fault is None:
-            return []
-        return [ExtensionRecorded(name=UNREGISTERED, payload={"reason": self.fault})]
+    def told(self) -> ExtensionRecorded:
+        """The event with which a run says in its own ledger whether it was entered, and where."""
+        if self._entered is None:
+            return ExtensionRecorded(name=UNREGISTERED, payload={"reason": self.fault})
+        fields = asdict(self._entered)
+        names = {"registry": "ledger_id", "seq": "seq", "size": "size", "root": "root"}
+        payload = {name: fields[field] for name, field in names.items()}
+        return ExtensionRecorded(name=REGISTERED, payload=payload)
 
     def refusal(self) -> UsageError:
         """The error of a run that must be entered and is not."""
@@ -147,7 +154,8 @@ def complete(run: Path, *, signers: Sequence[Signer] = (), tell: Callable[[str],
         return
     try:
         entries = entries_of(run, relative(results_dir, run))
-        why = Registry(results_dir, signers=signers).enter(*entries)
+        entered = Registry(results_dir, signers=signers).enter(*entries)
+        why = None if entered is None else entered.fault
     except _FAILURES as error:
         why = str(error)
     if why is not None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,8 @@ from ledger import resume
 from ledger.errors import AclError, LedgerExists, LedgerRolledBack, NotALedger
 from ledger.events import RegistryOpened, RegistrySealed
 from ledger.note import Signer
-from ledger.store import Ledger
+from ledger.store import Ledger, system_clock
+from ledger.tail import Clock, Entropy
 from runtime.registry.owed import Owed, Unsealed, look, memo_of, read_memo
 from runtime.registry.places import registry_file
 
@@ -22,6 +24,21 @@ _MOST_UNSEALED: Final = 1000
 Event = RegistryOpened | RegistrySealed
 
 
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Where an entry stands: as event `seq` of the registry with the id `ledger_id`.
+
+    `root` is that of its first `size` events, the entry among them. `fault` says why the checkpoint
+    behind it was not written, if it was not.
+    """
+
+    ledger_id: str
+    seq: int
+    size: int
+    root: str
+    fault: str | None
+
+
 class Registry:
     """The registry of `results_dir`; it is opened for each entry and closed again.
 
@@ -30,42 +47,56 @@ class Registry:
     """
 
     def __init__(
-        self, results_dir: Path, *, signers: Sequence[Signer] = (), wait: float = LOCK_SECONDS
+        self,
+        results_dir: Path,
+        *,
+        signers: Sequence[Signer] = (),
+        wait: float = LOCK_SECONDS,
+        clock: Clock = system_clock,
+        entropy: Entropy = os.urandom,
     ) -> None:
         self.results_dir = results_dir.absolute()
-        self.path = self.results_dir / "registry.sqlite"
+        self.wait = wait
         self._signers = tuple(signers)
-        self._wait = wait
+        self._clock = clock
+        self._entropy = entropy
 
-    def enter(self, *events: Event) -> str | None:
+    def enter(self, *events: Event, wait: float | None = None) -> Entered | None:
         """Enter `events`, and what other runs owe; return once all is on disk.
 
-        Returns why the checkpoint behind them was not written, if it was not: they are entered.
-        Raises what opening a ledger and appending to it raise, and OSError.
+        Returns where the first of them stands; None if there was nothing to enter. Raises what
+        opening a ledger and appending to it raise, and OSError.
         """
         path = registry_file(self.results_dir)
         kept = resume.read(path)
         # Other runs are looked at before it is our turn, so that a turn is short.
         owed = look(self.results_dir, (kept and read_memo(kept.memo)) or ())
-        with self._open(path) as ledger:
+        with self._open(path, self.wait if wait is None else wait) as ledger:
+            before = ledger.size
             unsealed = self._unsealed(ledger)
             entered = self._append(ledger, events, owed, unsealed)
             if not entered:
                 return None
-            why = None
-            try:
-                ledger.checkpoint(*self._signers)
-            except AclError as error:
-                why = str(error)
+            fault = self._checkpoint(ledger)
             ledger.keep(memo_of(_after(unsealed, entered, owed.looked)))
+            size, root = ledger.size, ledger.root().hex()
+            found = Entered(ledger.ledger_id.hex(), before, size, root, fault)
         for place, _ in owed.waiting:
             place.unlink(missing_ok=True)
-        return why
+        return found
 
-    def _open(self, path: Path) -> Ledger:
+    def _checkpoint(self, ledger: Ledger) -> str | None:
+        """Cover what was entered; return why that failed, if it did."""
+        try:
+            ledger.checkpoint(*self._signers)
+        except AclError as error:
+            return str(error)
+        return None
+
+    def _open(self, path: Path, wait: float) -> Ledger:
         if not os.path.lexists(path):
             try:
-                return Ledger.create(path, wait=self._wait)
+                return Ledger.create(path, clock=self._clock, entropy=self._entropy, wait=wait)
             except LedgerExists:
                 # Another run was faster; or it is gone, and what is left of it tells.
                 if not os.path.lexists(path):
@@ -74,7 +105,9 @@ class Registry:
                         hint="restore the registry",
                     ) from None
         try:
-            return Ledger.open(path, wait=self._wait, resumes=True)
+            return Ledger.open(
+                path, clock=self._clock, entropy=self._entropy, wait=wait, resumes=True
+            )
         except NotALedger as error:
             raise LedgerRolledBack(f"the registry is gone: {error.message}") from error
 

@@ -44,7 +44,8 @@ def test_five_lines_make_a_sealed_run(tmp_path: Path) -> None:
                 attempt.evaluation(correct=attempt.answer == answer, score=0.5)
     assert run.path.parent == tmp_path / "mine" / "m"
     assert [r.type for r in recorded(run.path)] == [
-        *("run.created", "reuse.frozen", "run.started", "tasks.selected"),
+        *("run.created", "reuse.frozen", "extension.recorded"),
+        *("run.started", "tasks.selected"),
         *2
         * (
             *("tasks.selected", "task.started", "attempt.started", "result.recorded"),
