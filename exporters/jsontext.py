@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
@@ -48,18 +48,21 @@ class JsonText:
     """The bytes of a document, in pieces of about 64 KiB, written while they are read.
 
     Objects keep the order of their keys: whoever builds a document orders it, and what comes out
-    of a ledger is sorted. With `compact` all is on one line. Raises ValueRefused for a value that
-    no ledger can hold.
+    of a ledger is sorted. With `compact` all is on one line. With `unicode` a lone surrogate, which
+    strict readers refuse, is written as U+FFFD. Raises ValueRefused for a value that no ledger can
+    hold.
     """
 
     document: object
     compact: bool = False
+    unicode: bool = False
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the bytes from the start; may be done again."""
         pieces: list[str] = []
         length = 0
-        for token in _tokens(self.document, _COMPACT if self.compact else _INDENTED):
+        style = _COMPACT if self.compact else _INDENTED
+        for token in _tokens(self.document, replace(style, unicode=self.unicode)):
             pieces.append(token)
             length += len(token)
             if length >= _CHUNK:
@@ -70,9 +73,9 @@ class JsonText:
         yield _encode("".join(pieces))
 
 
-def json_bytes(document: object) -> bytes:
+def json_bytes(document: object, *, unicode: bool = False) -> bytes:
     """The whole text of a small document."""
-    return b"".join(JsonText(document))
+    return b"".join(JsonText(document, unicode=unicode))
 
 
 def json_line(document: object) -> Iterator[bytes]:
@@ -92,12 +95,16 @@ class _Style:
     newline: str = "\n"
     indent: str = _INDENT
     spaced: bool = True
+    unicode: bool = False
 
     def line(self, depth: int) -> str:
         return self.newline + self.indent * depth
 
     def label(self, label: str) -> str:
         return label if self.spaced else label[:-1]
+
+    def text(self, text: str) -> str:
+        return _scalar_values(text) if self.unicode and not text.isascii() else text
 
 
 _INDENTED: Final = _Style()
@@ -109,11 +116,11 @@ def _tokens(root: object, style: _Style) -> Iterator[str]:
     stack: list[tuple[_Members, str]] = []
     label, value = "", root
     while True:
-        text = _scalar(value)
+        text = _scalar(style.text(value) if type(value) is str else value)
         if text is not None:
             yield label + text
         else:
-            members, brackets = _open(value)
+            members, brackets = _open(value, style)
             first = next(members, None)
             if first is not None:
                 stack.append((members, brackets[1]))
@@ -149,13 +156,13 @@ def _scalar(value: object) -> str | None:
     return None
 
 
-def _open(value: object) -> tuple[_Members, str]:
+def _open(value: object, style: _Style) -> tuple[_Members, str]:
     """The members of a container, each with its label, and its brackets."""
     match value:
         case dict():
-            return ((_label(key), item) for key, item in _ordered(value)), "{}"
+            return ((_label(style.text(key)), item) for key, item in _ordered(value)), "{}"
         case Members():
-            return ((_label(key), item) for key, item in value.make()), "{}"
+            return ((_label(style.text(key)), item) for key, item in value.make()), "{}"
         case list() | tuple():
             return (("", item) for item in value), "[]"
         case Items():
@@ -188,6 +195,11 @@ def _made_label(key: str) -> str:
     elif key.startswith(RESERVED):
         key = f"{RESERVED}.{key}"
     return f"{encode_basestring(key)}: "
+
+
+def _scalar_values(text: str) -> str:
+    """The text with halves of one character joined, and those that stand alone replaced."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _holds_pair(text: str) -> bool:

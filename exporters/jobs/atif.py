@@ -90,7 +90,7 @@ def trajectory_file(trial: Trial, calls: list[Call], blobs: Blobs) -> OutFile:
         "final_metrics": _metrics(calls),
         "extra": {"acl": Identity.of(state).trailer(task_id=trial.task.id)},
     }
-    return OutFile(trial.path(PATH), JsonText(document))
+    return OutFile(trial.path(PATH), JsonText(document, unicode=True))
 
 
 def _tools(trial: Trial, calls: list[Call], blobs: Blobs) -> list[dict[str, object]]:

@@ -32,6 +32,7 @@ class Call:
     end: ev.CallFinished | None = None
     end_seq: int | None = None
     end_at: str | None = None
+    end_ns: int | None = None
     lost: bool = False
 
     @property
@@ -97,7 +98,7 @@ def _end(
         return
     call.lost = False
     call.end = end.model_copy(update=_NO_RESPONSE)
-    call.end_seq, call.end_at = seq, recorded.at
+    call.end_seq, call.end_at, call.end_ns = seq, recorded.at, recorded.wall_ns
 
 
 def messages(call: Call, reading: Reading, blobs: Blobs) -> object:

@@ -76,7 +76,7 @@ def config_json(state: RunState, job: str) -> OutFile:
         "datasets": [{"path": benchmark_id(state)}],
         "acl": Identity.of(state).trailer(),
     }
-    return OutFile(JSON, json_bytes(document))
+    return OutFile(JSON, json_bytes(document, unicode=True))
 
 
 def _input(state: RunState) -> _Section:

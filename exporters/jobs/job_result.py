@@ -49,7 +49,7 @@ def job_result(state: RunState, trials: Sequence[Facts], *, live: bool = False) 
             mean_over_graded=mean_over_graded,
         ),
     }
-    return OutFile(PATH, json_bytes(document))
+    return OutFile(PATH, json_bytes(document, unicode=True))
 
 
 def started_at(state: RunState) -> str | None:

@@ -84,9 +84,7 @@ class CallLines:
         line: dict[str, object] = {
             "session_id": self.trial.key,
             "success": call.success,
-            "request_time": _start(call),
-            "timestamp": _ended_at(call),
-            "duration_ms": _duration(call),
+            **self._times(call),
             "request_body": request if call.start is not None else None,
             "response_body": self._response(call, reading),
             "usage": _usage(call),
@@ -95,6 +93,27 @@ class CallLines:
             line["failure"] = _failure(call)
         line["acl"] = self._about(call, request)
         return line
+
+    def _times(self, call: Call) -> dict[str, object]:
+        """Start in whole milliseconds since 1970, end, and whole milliseconds between them.
+
+        Where the client told no times, they are those of recording, unless it was an import's.
+        """
+        end = call.end
+        began = None if end is None else _moment(end.started_at)
+        over = None if end is None else _moment(end.finished_at)
+        start = None if began is None else round(began.timestamp() * 1000)
+        at = None if end is None else end.finished_at
+        took = None if end is None else end.duration_ms
+        if took is None and began is not None and over is not None:
+            took = (over - began).total_seconds() * 1000
+        if self.trial.state.imported is None:
+            if start is None and call.start_ns is not None:
+                start = call.start_ns // _PER_MILLISECOND
+            if took is None and call.start_ns is not None and call.end_ns is not None:
+                took = (call.end_ns - call.start_ns) / _PER_MILLISECOND
+            at = at or call.end_at
+        return {"request_time": start, "timestamp": at, "duration_ms": _whole(took)}
 
     def _request(self, call: Call, sent: object, reading: Reading) -> dict[str, object]:
         given = of_calls.params(call, reading, self.blobs)
@@ -153,29 +172,6 @@ def _call_id(call: Call) -> str | None:
     if call.start is not None:
         return call.start.call_id
     return None if call.end is None else call.end.call_id
-
-
-def _start(call: Call) -> int | None:
-    """When the request was sent, in whole milliseconds since 1970."""
-    told = None if call.end is None else _moment(call.end.started_at)
-    if told is not None:
-        return round(told.timestamp() * 1000)
-    return None if call.start_ns is None else call.start_ns // _PER_MILLISECOND
-
-
-def _ended_at(call: Call) -> str | None:
-    return None if call.end is None else call.end.finished_at or call.end_at
-
-
-def _duration(call: Call) -> int | None:
-    if call.end is None:
-        return None
-    if call.end.duration_ms is not None:
-        return _whole(call.end.duration_ms)
-    began, over = _moment(call.end.started_at), _moment(call.end.finished_at)
-    if began is None or over is None:
-        return None
-    return round((over - began).total_seconds() * 1000)
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -47,6 +47,11 @@ def uuid_of(name: str) -> str:
     return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has no lone surrogates, which strict readers of JSON refuse."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def part_of_request(state: RunState, section: str) -> dict[str, object]:
     """A section of the request; empty where an import knows of none."""
     found = state.request.get(section)

@@ -1,6 +1,7 @@
 """A trial's `result.json`: Harbor's TrialResult (harbor 0.25.0), with what is ours under `acl`."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from exporters.jobs.trial import (
     dataset,
     harness_id,
     harness_version,
+    is_unicode,
     model_id,
     part_of_request,
     uuid_of,
@@ -91,12 +93,14 @@ def trial_result(trial: Trial, calls: Sequence[Call], blobs: Blobs) -> OutFile:
         "result": None if attempt.result_address is None else attempt.result_address.hex(),
         "resolved": trial.resolved,
     }
+    if not is_unicode(task.id):
+        more["task_id_escaped"] = json.dumps(task.id)
     for seq in attempt.erased:
         reading.note(seq)
     if reading.gaps:
         more["erased"] = reading.told()
     document["acl"] = Identity.of(state).trailer(**more)
-    return OutFile(trial.path(PATH), json_bytes(document))
+    return OutFile(trial.path(PATH), json_bytes(document, unicode=True))
 
 
 def task_checksum(task: TaskState) -> str:

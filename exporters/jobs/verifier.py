@@ -27,11 +27,13 @@ def verifier_files(trial: Trial, blobs: Blobs) -> Iterator[OutFile]:
     verdict = reading.event(trial.attempt.evaluation, ev.EvaluationFinished)
     rewards = rewards_of(trial.attempt)
     report = _unevaluated(trial, reading) if verdict is None else _report(trial, verdict, reading)
-    yield OutFile(trial.path("verifier/report.json"), json_bytes({trial.task.id: report}))
+    yield OutFile(
+        trial.path("verifier/report.json"), json_bytes({trial.task.id: report}, unicode=True)
+    )
     if rewards is not None:
         text = f"{rewards[REWARD]!r}\n"
         yield OutFile(trial.path("verifier/reward.txt"), text.encode())
-        yield OutFile(trial.path("verifier/reward.json"), json_bytes(rewards))
+        yield OutFile(trial.path("verifier/reward.json"), json_bytes(rewards, unicode=True))
     if verdict is None or trial.attempt.evaluation is None:
         return
     for name, value in (("stdout", verdict.stdout), ("stderr", verdict.stderr)):

@@ -131,10 +131,9 @@ def test_every_text_reads_back(text: str) -> None:
 
 @given(plain_values)
 @settings(max_examples=200)
-def test_a_compact_document_is_what_the_standard_library_writes_without_spaces(
-    value: object,
-) -> None:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
+def test_a_compact_document_is_the_indented_one_without_the_spaces(value: object) -> None:
+    tree = json.loads(json_bytes(value))
+    text = json.dumps(tree, separators=(",", ":"), ensure_ascii=False) + "\n"
     assert b"".join(json_line(value)).decode() == text
 
 
@@ -160,3 +159,16 @@ def test_items_are_made_one_at_a_time_while_they_are_written() -> None:
     list(pieces)
     whole = json_bytes({"items": Items(make), "empty": Items(lambda: ())})
     assert json.loads(whole) == {"items": ["x" * 100_000] * 3, "empty": []}
+
+
+@given(values)
+@settings(max_examples=100)
+def test_unicode_text_is_what_any_strict_reader_takes(value: object) -> None:
+    json.dumps(json.loads(json_bytes(value, unicode=True)), ensure_ascii=False).encode("utf-8")
+
+
+def test_unicode_text_joins_halves_and_replaces_those_that_stand_alone() -> None:
+    value = {"k\ud800": ["\ud83d\ude00", "a\udc00b", "\U0001f600", "plain"]}
+    assert json.loads(json_bytes(value, unicode=True)) == {
+        "k\ufffd": ["\U0001f600", "a\ufffdb", "\U0001f600", "plain"]
+    }
