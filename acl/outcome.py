@@ -6,8 +6,11 @@ from acl.metric_rows import HEADERS, metric_rows
 from acl.output import line, table
 
 
-def outcome_document(outcome: Any, status: int) -> dict[str, Any]:
-    """The document of a run; `status` is what it means for the exit status of the command."""
+def outcome_document(outcome: Any, status: int, made: Any = None) -> dict[str, Any]:
+    """The document of a run; `status` is what it means for the exit status of the command.
+
+    `made` is what became of its artifacts, if it has any.
+    """
     result = outcome.result
     metrics = result.metrics if result else None
     return {
@@ -19,10 +22,11 @@ def outcome_document(outcome: Any, status: int) -> dict[str, Any]:
         "error": outcome.error.model_dump() if outcome.error else None,
         "metrics": metrics.metrics if metrics else None,
         "counts": result.summary["counts"] if result else None,
+        "artifacts": None if made is None else made.document(),
     }
 
 
-def print_outcome(outcome: Any) -> None:
+def print_outcome(outcome: Any, made: Any = None) -> None:
     """Print how a run ended, its counts and metrics, and where it is."""
     if outcome.run_id is not None:
         line(f"run {outcome.run_id}: {outcome.status}")
@@ -38,3 +42,7 @@ def print_outcome(outcome: Any) -> None:
             table(HEADERS, metric_rows(metrics.metrics, metrics.details, metrics.extra))
     if outcome.run_id is not None:
         line(f"ledger: {outcome.paths.get('ledger')}")
+    if made is not None:
+        line(f"job: {made.job}")
+        if made.archived is not None:
+            line(f"archive: {made.archive}")

@@ -40,6 +40,8 @@ def run(
     reuse_require_equal: options.ReuseRequireEqual = None,
     no_export: options.NoExport = False,
     live_export: options.LiveExport = None,
+    artifacts: options.Artifacts = None,
+    job_name: options.JobName = None,
     fail_under: options.FailUnder = None,
     signing_key: Signing = None,
     require_registry: options.RequireRegistry = False,
@@ -61,27 +63,48 @@ def run(
     around = Surroundings(
         alarm=alarm, signers=signers_given(signing_key), require_registry=require_registry
     )
-    if isinstance(requested, Suite):
-        from acl.suite import run_suite
-
-        places = _projectors(results_dir, no_export=no_export, second=live_export, many=True)
-        return run_suite(requested, results_dir, places, thresholds, around, json=json)
-    if live_export is not None:
+    many = isinstance(requested, Suite)
+    if live_export is not None and not many:
         from exporters.live import refuse_occupied
 
         refuse_occupied(live_export)
-    places = _projectors(results_dir, no_export=no_export, second=live_export, many=False)
+    jobs = _jobs(artifacts, job_name, results_dir, many=many)
+    places = _projectors(results_dir, no_export=no_export, second=live_export, many=many)
+    if jobs is not None:
+        places.append(jobs.follow)
+    if isinstance(requested, Suite):
+        from acl.suite import run_suite
+
+        return run_suite(requested, results_dir, places, thresholds, around, jobs, json=json)
     outcome = _call(requested, results_dir, places, around)
+    made = None if jobs is None else jobs.conclude(outcome)
     metrics = outcome.result.metrics if outcome.result else None
     missed = thresholds.missed(metrics.metrics if metrics else {})
     status = outcome.exit_code or (1 if missed else 0)
     if json:
-        document(outcome_document(outcome, status))
+        document(outcome_document(outcome, status, made))
     else:
-        print_outcome(outcome)
+        print_outcome(outcome, made)
     for sentence in missed:
         message(f"acl: {sentence}")
     return status
+
+
+def _jobs(artifacts: Path | None, name: str | None, results_dir: Path, *, many: bool) -> Any:
+    """The artifacts directory, ready to be written to, if there is to be one."""
+    from ledger.errors import UsageError
+
+    if name is not None and (artifacts is None or many):
+        why = "the requests of a suite" if many else "a run without --artifacts"
+        raise UsageError(f"--job-name does not fit {why}")
+    if artifacts is None:
+        return None
+    from acl.artifacts import RunArtifacts
+    from exporters.jobs.job import JobOptions
+
+    jobs = RunArtifacts(artifacts, results_dir, JobOptions(name), alarm)
+    jobs.prepare()
+    return jobs
 
 
 def _projectors(

@@ -19,12 +19,20 @@ def run_suite(
     projectors: Sequence[Any],
     thresholds: Thresholds,
     around: Surroundings,
+    jobs: Any = None,
     *,
     json: bool,
 ) -> int:
-    """Run all requests, print how they ended, and return the exit status of the command."""
+    """Run all requests, print how they ended, and return the exit status of the command.
+
+    `jobs` is the artifacts directory that they write to, if any.
+    """
     stop = StopSignal()
     result = _call(suite, results_dir, projectors, around, stop)
+    made = {
+        name: None if jobs is None else jobs.conclude(outcome)
+        for name, outcome in result.requests.items()
+    }
     missed = {
         name: thresholds.missed(_metrics(outcome)) if outcome.result else []
         for name, outcome in result.requests.items()
@@ -34,9 +42,9 @@ def run_suite(
         for name, outcome in result.requests.items()
     }
     if json:
-        document(_document(result, statuses))
+        document(_document(result, statuses, made))
     else:
-        _print(result)
+        _print(result, made)
     for name, sentences in missed.items():
         for sentence in sentences:
             message(f"acl: {name}: {sentence}")
@@ -90,7 +98,9 @@ def _metrics(outcome: RequestOutcome) -> dict[str, float]:
     return dict(metrics.metrics) if metrics else {}
 
 
-def _document(result: OrchestrationResult, statuses: dict[str, int]) -> dict[str, Any]:
+def _document(
+    result: OrchestrationResult, statuses: dict[str, int], made: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "orchestration_id": result.orchestration_id,
         "name": result.name,
@@ -98,16 +108,16 @@ def _document(result: OrchestrationResult, statuses: dict[str, int]) -> dict[str
         "started_at": result.started_at,
         "finished_at": result.finished_at,
         "requests": [
-            {"name": name, **outcome_document(outcome, statuses[name])}
+            {"name": name, **outcome_document(outcome, statuses[name], made[name])}
             for name, outcome in result.requests.items()
         ],
     }
 
 
-def _print(result: OrchestrationResult) -> None:
+def _print(result: OrchestrationResult, made: dict[str, Any]) -> None:
     for name, outcome in result.requests.items():
         line(f"request {name}: {outcome.status}")
-        print_outcome(outcome)
+        print_outcome(outcome, made[name])
         line()
     completed = sum(outcome.status == "completed" for outcome in result.requests.values())
     suite = f"suite {result.name}" if result.name else "suite"

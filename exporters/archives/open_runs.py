@@ -7,17 +7,20 @@ archive takes that back. So whoever comes next finds what was killed in between.
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from pydantic import BaseModel, ConfigDict
 
 from exporters import OutFile
 from exporters.archives.shelf import locked
 from exporters.folder import Folder
 from exporters.jsontext import json_bytes
 from ledger.errors import ExportRefused
+from ledger.events.base import Text
 
 DIRECTORY: Final = "archives/.running"
 
@@ -26,16 +29,25 @@ _MOST_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that was begun here: its ledger file, and the file that says so."""
+    """A run that was begun here: its ledger file, the file that says so, the options of its job."""
 
     ledger: Path
     note: Path
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
-def register(artifacts: Path, ledger: Path) -> OpenRun:
+class _Note(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    ledger: Text
+    options: dict[str, str]
+
+
+def register(artifacts: Path, ledger: Path, options: Mapping[str, str] | None = None) -> OpenRun:
     """Say that the run of this ledger file writes to `artifacts`, which is made if need be.
 
-    Raises ExportRefused where that cannot be written.
+    `options` are those of its job, for whoever has to write it in the end. Raises ExportRefused
+    where that cannot be written.
     """
     try:
         artifacts.mkdir(parents=True, exist_ok=True)
@@ -43,9 +55,10 @@ def register(artifacts: Path, ledger: Path) -> OpenRun:
         with locked(artifacts) as folder:
             path = relative(folder.path, ledger)
             name = f"{DIRECTORY}/{_name(path)}"
-            folder.replace(OutFile(name, json_bytes({"ledger": path})))
+            told = dict(options or {})
+            folder.replace(OutFile(name, json_bytes({"ledger": path, "options": told})))
             folder.sync()
-            return OpenRun(ledger, folder.path / name)
+            return OpenRun(ledger, folder.path / name, told)
     except OSError as error:
         why = error.strerror or str(error)
         raise ExportRefused(f"{artifacts} cannot be written to: {why}") from error
@@ -95,7 +108,7 @@ def _read(folder: Folder) -> Iterator[OpenRun]:
     for name in names:
         with suppress(ExportRefused, OSError, ValueError, RecursionError):
             with folder.reading(f"{DIRECTORY}/{name}") as file:
-                told = json.loads(file.read(_MOST_BYTES))
-            path = told.get("ledger") if isinstance(told, dict) else None
-            if isinstance(path, str) and name == _name(path):
-                yield OpenRun(Path(os.path.normpath(folder.path / path)), directory / name)
+                told = _Note.model_validate(json.loads(file.read(_MOST_BYTES)))
+            if name == _name(told.ledger):
+                ledger = Path(os.path.normpath(folder.path / told.ledger))
+                yield OpenRun(ledger, directory / name, told.options)

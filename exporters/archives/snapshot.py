@@ -88,8 +88,8 @@ def standing(state: RunState) -> tuple[ArchiveStatus, int]:
         case "timed_out":
             return "failed", _TIMED_OUT
         case "cancelled":
-            last = state.interrupts[-1] if state.interrupts else ""
-            return "interrupted", _SIGNALS.get(last, _SIGNALS["SIGINT"])
+            first = state.interrupts[0] if state.interrupts else ""
+            return "interrupted", _SIGNALS.get(first, _SIGNALS["SIGINT"])
 
 
 def _metadata(state: RunState, archive_id: str, job: str, ledger_path: str | None) -> Metadata:

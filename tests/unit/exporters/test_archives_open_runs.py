@@ -17,8 +17,10 @@ def test_a_run_is_found_until_it_is_forgotten(artifacts: Path, tmp_path: Path) -
     ledger = tmp_path / "results" / "r1" / "ledger.sqlite"
     assert open_runs(artifacts) == []
     register(artifacts, ledger)
-    register(artifacts, ledger)
-    assert [one.ledger for one in open_runs(artifacts)] == [ledger]
+    register(artifacts, ledger, {"name": "mine"})
+    assert [(one.ledger, one.options) for one in open_runs(artifacts)] == [
+        (ledger, {"name": "mine"})
+    ]
     forget(artifacts, ledger)
     forget(artifacts, ledger)
     assert open_runs(artifacts) == []
@@ -26,7 +28,10 @@ def test_a_run_is_found_until_it_is_forgotten(artifacts: Path, tmp_path: Path) -
 
 def test_no_note_names_the_machine(artifacts: Path, tmp_path: Path) -> None:
     note = register(artifacts, tmp_path / "results" / "r1" / "ledger.sqlite").note
-    assert json.loads(note.read_text()) == {"ledger": "../results/r1/ledger.sqlite"}
+    assert json.loads(note.read_text()) == {
+        "ledger": "../results/r1/ledger.sqlite",
+        "options": {},
+    }
 
 
 def test_both_may_be_moved_together(artifacts: Path, tmp_path: Path) -> None:
