@@ -4,7 +4,6 @@
 next of these commands finds it.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,14 +13,14 @@ from typing import Any
 from exporters.archives import Archived, archive, forget, open_runs, register, snapshot
 from exporters.archives.open_runs import OpenRun, portable
 from exporters.archives.shelf import ARCHIVES
-from exporters.folder import Folder
 from exporters.identity import Identity, Salvaged
+from exporters.job_analysis import analyze_job
+from exporters.job_analysis.place import place_analysis, standing_analysis
 from exporters.jobs.config import config_yaml
 from exporters.jobs.job import AS_USUAL, JobOptions
 from exporters.jobs.live import LiveJob
 from exporters.jobs.names import ANALYSIS, job_name
 from exporters.jobs.place import JOBS, Placed, directory_of, look, settled, write_job
-from exporters.write import inside
 from ledger import LedgerView, RunState, fold, lock
 from ledger.errors import AclError, ExportRefused, RunNotFound
 from ledger.view import Blobs
@@ -110,33 +109,13 @@ def _archive(
 
 def _analyze(job: Path, state: RunState, blobs: Blobs, *, force: bool, tell: Tell) -> None:
     """Put the analysis of a job into its place, unless that of these events stands there."""
+    target, identity = job / ANALYSIS, Identity.of(state)
     try:
-        from exporters.job_analysis import AnalysisConfig, analyze_job
-
-        with Folder.open(job) as folder, folder.locked():
-            if not force and _is_analyzed(folder, Identity.of(state)):
-                return
-            with inside(job) as stage:
-                for file in analyze_job(state, blobs, AnalysisConfig()):
-                    stage.create(type(file)(f"{ANALYSIS}/{file.path}", file.data))
-                stage.sync()
-                folder.remove_tree(ANALYSIS)
-                folder.take(stage, ANALYSIS)
-            folder.sync_self()
+        if force or not standing_analysis(target).is_of(identity):
+            place_analysis(target, analyze_job(state, blobs), identity)
     except Exception as error:  # noqa: BLE001 - whatever it is, the job stands without an analysis
         why = str(error) if isinstance(error, AclError) else f"{type(error).__name__}: {error}"
         tell(f"{job.name} has no analysis: {' '.join(why.split())}")
-
-
-def _is_analyzed(folder: Folder, identity: Identity) -> bool:
-    with suppress(OSError, ValueError, RecursionError, ExportRefused):
-        with folder.reading(f"{ANALYSIS}/MANIFEST.json") as file:
-            told = json.load(file)
-        source = told.get("source") if isinstance(told, dict) else None
-        if isinstance(source, dict):
-            is_ours = source.get("ledger_id") == identity.ledger_id
-            return is_ours and source.get("root") == identity.root
-    return False
 
 
 # -- runs that write here ---------------------------------------------------------------------

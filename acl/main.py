@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "seal": ("acl.seal", "Seal the ledger of a run that was interrupted."),
     "annotate": ("acl.annotate", "Add a remark to a ledger, open or sealed."),
     "erase": ("acl.erase", "Take recorded content out of a ledger for good, and say so in it."),
+    "analyze": ("acl.analyze", "Analyse a run: what failed and why, and what goes with success."),
     "clean": ("acl.clean", "Remove what no run needs any more from an artifacts directory."),
     "demo": ("acl.demo", "See it all work in a minute, offline."),
 }
