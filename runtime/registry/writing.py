@@ -129,9 +129,9 @@ class Registry:
     ) -> list[Event]:
         """Store what is to be entered; return what was. Raises what kept `events` from it."""
         known = {run.ledger_id for run in unsealed}
-        others = known - {event.ledger_id for event in events}
-        seals = [[seal] for seal in owed.seals if seal.ledger_id in others]
-        waiting = [entries for _, entries in owed.waiting]
+        own = {event.ledger_id for event in events}
+        seals = [[seal] for seal in owed.seals if seal.ledger_id in known - own]
+        waiting = [[one for one in news if one.ledger_id not in own] for _, news in owed.waiting]
         batches: list[list[Event]] = [
             [one for one in batch if isinstance(one, RegistrySealed) or one.ledger_id not in known]
             for batch in (events, *waiting, *seals)

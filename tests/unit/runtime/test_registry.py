@@ -1,0 +1,439 @@
+"""Every run is entered in the registry of its results directory, or says that it is not."""
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ledger import LedgerView
+from ledger import events as ev
+from ledger.errors import LedgerRolledBack, RunNotFound, UsageError
+from ledger.opening import LEDGER_NAME
+from ledger.store import Ledger
+from runtime import record
+from runtime.redact import Redactor
+from runtime.registry import (
+    REGISTERED,
+    UNREGISTERED,
+    Registration,
+    Registry,
+    complete,
+    find_results_dir,
+    registry_file,
+    request_digest,
+)
+from runtime.registry.owed import wait_for_entry
+from runtime.registry.places import locate
+from runtime.surroundings import Surroundings
+from tests.events_of import attempt, created, ending, opening, whole_task
+from tests.ledger_checks import check_ledger
+
+
+def around(**more: object) -> Surroundings:
+    return Surroundings(**{"environ": {}, "registry_wait": 0.2, **more})
+
+
+def run(results: Path, **more: object) -> Path:
+    """Record a small run; return its directory."""
+    surroundings = around(**more)
+    with (
+        record(results, benchmark="mine", model="m", surroundings=surroundings) as recording,
+        recording.attempt("1+1") as one,
+    ):
+        one.result(2)
+        one.evaluation(correct=True)
+    return recording.path
+
+
+def entries(results: Path) -> list[ev.AnyEvent]:
+    check_ledger(registry_file(results))
+    with LedgerView.open(registry_file(results)) as view:
+        return [recorded.event for recorded in view.events()]
+
+
+def types(results: Path) -> list[tuple[str, str]]:
+    return [(entry.type, entry.run_id) for entry in entries(results)]
+
+
+def extensions(directory: Path) -> dict[str, object]:
+    with LedgerView.open(directory) as view:
+        events = [recorded.event for recorded in view.events()]
+    return {e.name: e.payload for e in events if isinstance(e, ev.ExtensionRecorded)}
+
+
+@contextmanager
+def held(results: Path) -> Iterator[None]:
+    """The lock of the registry, held by somebody who does not let go."""
+    results.mkdir(exist_ok=True)
+    file = os.open(results / "registry.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+def half_run(results: Path, name: str = "half", *, sealed: bool = False) -> Path:
+    """A run that was not recorded by a program that enters runs."""
+    directory = results / "mine" / "m" / name
+    directory.mkdir(parents=True)
+    with Ledger.create(directory) as ledger:
+        ledger.append(*opening("t"), *whole_task("t", attempt("t")), *ending())
+        if sealed:
+            ledger.seal()
+    return directory
+
+
+# -- entering ----------------------------------------------------------------------------------
+
+
+def test_a_run_is_entered_when_opened_and_when_sealed(tmp_path: Path) -> None:
+    directory = run(tmp_path)
+    opened, sealed = entries(tmp_path)
+    with LedgerView.open(directory) as view:
+        first, ledger_id, size, root = view.event(0), view.ledger_id, view.size, view.root()
+        notes = [note for _, note in view.checkpoints()]
+    path = directory.relative_to(tmp_path).as_posix()
+    assert opened == ev.RegistryOpened(
+        run_id=directory.name,
+        path=path,
+        ledger_id=ledger_id.hex(),
+        request_digest=request_digest(first.event.request),
+        planned_tasks=0,
+        k=1,
+    )
+    assert sealed == ev.RegistrySealed(
+        run_id=directory.name,
+        path=path,
+        ledger_id=ledger_id.hex(),
+        size=size,
+        root=root.hex(),
+        checkpoint=notes[-1],
+    )
+
+
+def test_the_plan_is_entered_before_the_first_event(tmp_path: Path) -> None:
+    with record(
+        tmp_path, benchmark="b", model="m", k=3, tasks=["a", "b"], surroundings=around()
+    ) as recording:
+        (opened,) = entries(tmp_path)
+        with LedgerView.open(recording.path) as view:
+            began = view.event(0).wall_ns
+    assert (opened.planned_tasks, opened.k) == (2, 3)
+    with LedgerView.open(registry_file(tmp_path)) as view:
+        assert view.event(0).wall_ns < began
+
+
+def test_a_run_says_where_it_was_entered(tmp_path: Path) -> None:
+    run(tmp_path)
+    told = extensions(run(tmp_path))[REGISTERED]
+    with LedgerView.open(registry_file(tmp_path)) as view:
+        assert told == {
+            "registry": view.ledger_id.hex(),
+            "seq": 2,
+            "size": 3,
+            "root": view.root(3).hex(),
+        }
+
+
+def test_each_entry_is_covered_by_a_checkpoint(tmp_path: Path) -> None:
+    run(tmp_path)
+    run(tmp_path)
+    with LedgerView.open(registry_file(tmp_path)) as view:
+        assert [size for size, _ in view.checkpoints()] == [1, 2, 3, 4]
+
+
+def test_secrets_of_a_request_are_not_in_its_digest(tmp_path: Path) -> None:
+    """Else whoever guesses a short secret could tell that it is the one."""
+    with_secret = created("r", note="hunter2-secret-value")
+    directory = tmp_path / "b" / "r"
+    registration = Registration(Registry(tmp_path), directory, bytes(16))
+    registration.open(with_secret, Redactor({}, ["hunter2-secret-value"]), 1)
+    (opened,) = entries(tmp_path)
+    assert opened.request_digest != request_digest(with_secret.request)
+
+
+def test_two_results_directories_have_a_registry_each(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    first, second = run(one), run(other)
+    assert types(one) == [("registry.opened", first.name), ("registry.sealed", first.name)]
+    assert types(other) == [("registry.opened", second.name), ("registry.sealed", second.name)]
+    assert find_results_dir(first) == one
+
+
+@pytest.mark.parametrize(
+    "name", ["with space", "ünïcode ✓", "line\nbreak", os.fsdecode(b"\xff\xfe")]
+)
+def test_paths_and_run_ids_of_any_characters_are_entered(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name / name
+    directory.mkdir(parents=True)
+    with Ledger.create(directory) as ledger:
+        registration = Registration(Registry(tmp_path), directory, ledger.ledger_id)
+        registration.open(created(name), Redactor({}), 1)
+        ledger.append(created(name), ev.RunStarted())
+        ledger.append(ev.RunFinished(status="failed", exit_code=1))
+        ledger.seal()
+    registration.seal()
+    assert registration.fault is None
+    opened, sealed = entries(tmp_path)
+    assert opened.run_id == sealed.run_id == name
+    assert opened.path == sealed.path == f"{name}/{name}"
+    assert locate(tmp_path, opened.path) == directory
+
+
+# -- what cannot be entered --------------------------------------------------------------------
+
+
+def test_a_run_that_waits_in_vain_goes_on_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with held(tmp_path), caplog.at_level(logging.ERROR):
+        directory = run(tmp_path)
+    reason = extensions(directory)[UNREGISTERED]["reason"]
+    assert "is being written" in reason
+    assert "the run is not in the registry" in (directory / "run.log").read_text()
+    check_ledger(directory / LEDGER_NAME)
+
+
+def test_a_run_that_was_not_entered_is_entered_by_the_next(tmp_path: Path) -> None:
+    with held(tmp_path):
+        first = run(tmp_path)
+    second = run(tmp_path)
+    assert sorted(types(tmp_path)) == sorted(
+        (kind, one.name)
+        for one in (first, second)
+        for kind in ("registry.opened", "registry.sealed")
+    )
+    assert list((tmp_path / "registry.waiting").iterdir()) == []
+
+
+def test_a_run_whose_registry_is_free_again_enters_itself_at_its_end(tmp_path: Path) -> None:
+    with held(tmp_path):
+        recording = record(tmp_path, benchmark="mine", model="m", surroundings=around())
+        one = recording.__enter__()
+    recording.__exit__(None, None, None)
+    assert types(tmp_path) == [("registry.opened", one.run_id), ("registry.sealed", one.run_id)]
+
+
+def test_a_required_registry_is_missed_before_any_attempt(tmp_path: Path) -> None:
+    with held(tmp_path), pytest.raises(UsageError, match="not in the registry") as raised:
+        run(tmp_path, require_registry=True)
+    assert raised.value.exit_status == 2
+    (ledger,) = tmp_path.rglob(LEDGER_NAME)
+    with LedgerView.open(ledger) as view:
+        kinds = [recorded.type for recorded in view.events()]
+        finished = next(e.event for e in view.events() if e.type == "run.finished")
+    assert "attempt.started" not in kinds
+    assert kinds[-1] == "ledger.sealed"
+    assert (finished.status, finished.exit_code) == ("failed", 2)
+
+
+def flip_a_byte(results: Path) -> None:
+    file = registry_file(results)
+    data = bytearray(file.read_bytes())
+    place = data.index(b"SQLite")  # the header of the file
+    data[place] ^= 1
+    file.write_bytes(bytes(data))
+
+
+def no_database(results: Path) -> None:
+    registry_file(results).write_bytes(b"not a database" * 100)
+
+
+def taken_away(results: Path) -> None:
+    registry_file(results).unlink()
+
+
+def a_link(results: Path) -> None:
+    shutil.move(registry_file(results), results / "elsewhere.sqlite")
+    registry_file(results).symlink_to(results / "elsewhere.sqlite")
+
+
+def a_directory(results: Path) -> None:
+    registry_file(results).unlink()
+    registry_file(results).mkdir()
+
+
+def an_older_copy(results: Path) -> None:
+    copy = registry_file(results).read_bytes()
+    run(results)
+    registry_file(results).write_bytes(copy)
+
+
+@pytest.mark.parametrize(
+    "damage", [flip_a_byte, no_database, taken_away, a_link, a_directory, an_older_copy]
+)
+def test_a_registry_that_cannot_be_trusted_does_not_stop_a_run(
+    tmp_path: Path, damage: object
+) -> None:
+    run(tmp_path)
+    damage(tmp_path)
+    directory = run(tmp_path)
+    assert UNREGISTERED in extensions(directory)
+    check_ledger(directory / LEDGER_NAME)
+    assert [path.name for path in (tmp_path / "registry.waiting").iterdir()]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_does_not_stop_a_run(tmp_path: Path) -> None:
+    directory = tmp_path / "b" / "r"
+    directory.mkdir(parents=True)
+    tmp_path.chmod(0o555)
+    try:
+        registration = Registration(Registry(tmp_path), directory, bytes(16))
+        registration.open(created("r"), Redactor({}), 1)
+    finally:
+        tmp_path.chmod(0o755)
+    assert registration.fault is not None
+
+
+def test_a_registry_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+    run(tmp_path)
+    registry_file(tmp_path).unlink()
+    with pytest.raises(LedgerRolledBack):
+        Registry(tmp_path).enter(*entries_of_nobody())
+
+
+def entries_of_nobody() -> list[ev.RegistryOpened]:
+    return [
+        ev.RegistryOpened(
+            run_id="r",
+            path="a/r",
+            ledger_id="11" * 16,
+            request_digest="00" * 32,
+            planned_tasks=1,
+            k=1,
+        )
+    ]
+
+
+# -- what runs left to the next ----------------------------------------------------------------
+
+
+def test_a_run_that_died_before_it_entered_its_seal_is_completed(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        ledger_id = view.ledger_id
+    Registration(Registry(tmp_path), directory, ledger_id).open(created("r1"), Redactor({}), 1)
+    other = run(tmp_path)
+    assert ("registry.sealed", "r1") not in types(tmp_path)
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    third = run(tmp_path)
+    assert types(tmp_path)[-3:] == [
+        ("registry.opened", third.name),
+        ("registry.sealed", "r1"),
+        ("registry.sealed", third.name),
+    ]
+    assert ("registry.sealed", other.name) in types(tmp_path)
+
+
+def test_it_is_completed_also_where_what_was_kept_is_lost(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        Registration(Registry(tmp_path), directory, view.ledger_id).open(
+            created("r1"), Redactor({}), 1
+        )
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    (tmp_path / "registry.resume").unlink()
+    run(tmp_path)  # reads the registry whole
+    run(tmp_path)
+    assert ("registry.sealed", "r1") in types(tmp_path)
+
+
+def test_sealing_an_interrupted_run_completes_its_entry(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        Registration(Registry(tmp_path), directory, view.ledger_id).open(
+            created("r1"), Redactor({}), 1
+        )
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    told: list[str] = []
+    complete(directory, tell=told.append)
+    assert told == []
+    assert types(tmp_path) == [("registry.opened", "r1"), ("registry.sealed", "r1")]
+
+
+def test_a_run_below_no_registry_is_not_completed(tmp_path: Path) -> None:
+    directory = half_run(tmp_path, sealed=True)
+    complete(directory, tell=pytest.fail)
+    assert not registry_file(tmp_path).exists()
+
+
+def test_a_run_that_is_not_sealed_is_looked_at_again_later(tmp_path: Path) -> None:
+    directories = [half_run(tmp_path, f"half {n}") for n in range(20)]
+    for directory in directories:
+        with LedgerView.open(directory) as view:
+            Registration(Registry(tmp_path), directory, view.ledger_id).open(
+                created(directory.name), Redactor({}), 1
+            )
+    for directory in directories:
+        with Ledger.open(directory) as ledger:
+            ledger.seal()
+    run(tmp_path)
+    run(tmp_path)
+    sealed = {run_id for kind, run_id in types(tmp_path) if kind == "registry.sealed"}
+    assert {directory.name for directory in directories} < sealed
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside", "/etc", "mine/../../outside", "", ".", "a//b", "a\0b", "link/run"]
+)
+def test_a_registry_cannot_name_places_elsewhere(tmp_path: Path, path: str) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "link").symlink_to(tmp_path)
+    assert locate(results, path) is None
+
+
+def test_what_waits_is_entered_only_if_the_ledger_is_the_one_that_waits(tmp_path: Path) -> None:
+    directory = half_run(tmp_path, sealed=True)
+    wait_for_entry(tmp_path, directory.relative_to(tmp_path).as_posix(), "22" * 16)
+    wait_for_entry(tmp_path, "../../etc", "33" * 16)
+    folder = tmp_path / "registry.waiting"
+    (folder / "44").write_bytes(b"\xff[")
+    (folder / "55").write_text(json.dumps({"a": 1}))
+    other = run(tmp_path)
+    assert {run_id for _, run_id in types(tmp_path)} == {other.name}
+
+
+def test_a_memo_that_is_none_is_not_believed(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        Registration(Registry(tmp_path), directory, view.ledger_id).open(
+            created("r1"), Redactor({}), 1
+        )
+    kept = tmp_path / "registry.resume"
+    document = json.loads(kept.read_text())
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    for memo in (None, [], {"unsealed": 3}, {"unsealed": [[1, 2, 3]]}, {"unsealed": [["a"]]}):
+        kept.write_text(json.dumps({**document, "memo": memo}))
+        run(tmp_path)
+        kept_now = json.loads(kept.read_text())
+        document = kept_now
+    assert ("registry.sealed", "r1") in types(tmp_path)
+
+
+def test_nothing_to_enter_changes_nothing(tmp_path: Path) -> None:
+    run(tmp_path)
+    before = entries(tmp_path)
+    assert Registry(tmp_path).enter() is None
+    assert entries(tmp_path) == before
+
+
+def test_an_empty_registry_is_gone_on_with(tmp_path: Path) -> None:
+    """A run died after it had made the file, and before its entry."""
+    Ledger.create(registry_file(tmp_path)).close()
+    with pytest.raises(RunNotFound):
+        LedgerView.open(registry_file(tmp_path))
+    directory = run(tmp_path)
+    assert types(tmp_path)[0] == ("registry.opened", directory.name)
