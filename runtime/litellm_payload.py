@@ -63,6 +63,14 @@ _BY_STATUS: Final = {
     "500": codes.SERVER_ERROR,
     "503": codes.SERVER_ERROR,
 }
+# Errors of the HTTP client that LiteLLM does not classify.
+_BY_NAME: Final = {
+    "RemoteProtocolError": codes.CONNECTION,
+    "ReadError": codes.CONNECTION,
+    "ConnectError": codes.CONNECTION,
+    "ReadTimeout": codes.TIMEOUT,
+    "ConnectTimeout": codes.TIMEOUT,
+}
 # It reports an exhausted quota as a rate limit, in the provider's words.
 _QUOTA: Final = re.compile(r"insufficient_quota|billing_hard_limit|exceeded your current quota")
 
@@ -240,9 +248,11 @@ def _cost(
     told: Mapping[str, Any], model: str, usage: Usage | None, version: str
 ) -> tuple[float | None, str]:
     dollars = _number(told.get("response_cost"))
-    if dollars is not None and dollars > 0 and usage is not None:
+    if usage is None or told.get("cache_hit") is True:
+        return None, UNKNOWN
+    if dollars is not None and dollars > 0:
         return dollars, f"{SOURCE}:litellm-{version}"
-    if usage is None or usage.estimated or told.get("cache_hit") is True:
+    if usage.estimated:
         return None, UNKNOWN
     return cost(model, usage)
 
@@ -251,7 +261,8 @@ def _error(told: Mapping[str, Any], plain: Plain) -> ErrorInfo:
     information = _object(told.get("error_information"))
     message = _text(information.get("error_message")) or _text(told.get("error_str"))
     kind = _text(information.get("normalized_error"))
-    code = _BY_CLASS.get(kind) or _BY_STATUS.get(kind[:3], LITELLM_FAILED)
+    code = _BY_CLASS.get(kind) or _BY_STATUS.get(kind[:3])
+    code = code or _BY_NAME.get(_text(information.get("error_class")), LITELLM_FAILED)
     if code == codes.RATE_LIMITED and _QUOTA.search(message):
         code = codes.QUOTA
     said = plain.of(message) or _NOTHING_TOLD
