@@ -102,6 +102,8 @@ def _print(found: Any) -> None:
 
 def _sentence(found: Any) -> str:
     where = f"{found.size} event{'s' * (found.size != 1)}, root {found.root}"
+    if found.equal is None and found.recorded is not None:
+        return f"the recorded metrics cannot be compared; computed from {where}"
     if found.equal is None:
         return f"nothing recorded to compare with; computed from {where}"
     verdict = "equal to the recorded metrics" if found.equal else "NOT equal to the recorded ones"

@@ -211,7 +211,7 @@ def _show_task(view: Any, state: Any, task_id: str, *, json: bool) -> None:
         [
             (
                 n,
-                a.status or f"open in {a.phase or 'planning'}",
+                a.status or ("erased" if a.end_erased else f"open in {a.phase or 'planning'}"),
                 a.correct,
                 number(a.score),
                 len(a.retries),

@@ -158,6 +158,10 @@ def _recompute(run: str) -> Iterator[Finding]:
             yield Finding("source_metrics_differ", "unproven", f"the source says so: {what}")
         else:
             yield Finding("metrics_differ", "broken", what)
+    erased = [name for name, reason in found.not_compared.items() if reason == "erased"]
+    if erased:
+        why = f"what they are made of was erased: {', '.join(erased)}"
+        yield Finding("metrics_erased", "unproven", f"metrics cannot be recomputed, as {why}")
     if found.equal:
         yield Finding("metrics_equal", "note", "the recorded metrics are what the events give")
 
@@ -190,7 +194,9 @@ def _proven(findings: list[Finding], verified: Verification, tree: Path | None) 
     assert verified.root is not None
     root = verified.root.hex()
     what = f"the {verified.size} events, their bodies and their blobs"
-    yield f"{what} are the ones behind root {root}"
+    erased = sum(finding.code == "erased" for finding in findings)
+    but = f", but for {erased} bodies and blobs that were erased" if erased else ""
+    yield f"{what} are the ones behind root {root}{but}"
     yield "every event was legal where it stands: no attempt is counted twice or without an end"
     if tree is not None and not any(f.code.startswith("tree_") for f in findings):
         yield f"every file in {tree} is what these events give"

@@ -40,6 +40,8 @@ def build_detail_record(task: TaskState, state: RunState, blobs: Blobs) -> dict[
     are left out. What was erased is None or absent, and named in `acl.erased`.
     """
     reading = Reading(state, blobs)
+    for seq in task.erased:
+        reading.note(seq)
     told = told_attempts(task)
     record: dict[str, object] = {
         "task_id": task.id,

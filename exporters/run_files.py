@@ -57,8 +57,20 @@ def run_info(state: RunState, blobs: Blobs, *, live: bool = False) -> OutFile:
     untold = [state.tasks[task] for task in sorted(state.tasks) if _has_untold(state.tasks[task])]
     if untold and not live:
         more["untold"] = Members(lambda: _untold(untold, state, blobs))
+    erased = _erased(state, blobs)
+    if erased:
+        more["erased"] = erased
     document["acl"] = Identity.of(state).trailer(**more)
     return OutFile(RUN_INFO, JsonText(document))
+
+
+def _erased(state: RunState, blobs: Blobs) -> list[dict[str, object]]:
+    """The events of the run as a whole whose body was erased."""
+    reading = Reading(state, blobs)
+    for seq in state.gaps:
+        if blobs.event(seq).task is None:
+            reading.note(seq)
+    return reading.told()
 
 
 def _plans(state: RunState, blobs: Blobs) -> Iterator[tuple[str, object]]:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from ledger.state import Counts, RunState, Spend, TaskState
 from runtime.metrics.comparison import same
+from runtime.metrics.observations import counts_are_erased
 from runtime.replay import measure
 
 Direction = Literal["gained", "lost", "better", "worse", "other"]
@@ -226,7 +227,7 @@ def _metrics(state: RunState) -> dict[str, MetricSide]:
         for name, detail in found.details.items()
     }
     recorded = state.metrics[-1][2] if state.metrics else None
-    if recorded is not None and not any(a.verdict_erased for _, a in state.attempts()):
+    if recorded is not None and not counts_are_erased(state):
         for name, value in recorded.metrics.items():
             detail = recorded.details.get(name)
             sides.setdefault(name, _metric(value, detail if isinstance(detail, dict) else {}, None))

@@ -237,6 +237,8 @@ class _Judging:
         known = self.tasks.get(task.id)
         if known is None:
             return TASK_MISSING
+        if self.state.any_task and task.checksum is None:
+            return ERASED
         return None if known.checksum == task.checksum else TASK_CHANGED
 
     def _stored(self, task: TaskState, attempt: AttemptState) -> StoredAttempt | str:

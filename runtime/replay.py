@@ -13,6 +13,7 @@ from ledger.view import Recorded
 from runtime.contracts import Benchmark
 from runtime.metrics.aggregation import aggregate
 from runtime.metrics.comparison import Comparison, Difference, compare_import, compare_run
+from runtime.metrics.observations import counts_are_erased
 from runtime.metrics.policies import COUNT_AS_ZERO, policy_named
 from runtime.metrics.uses import default_uses, find_reducer, names, parse_use
 from runtime.results import MetricCounts, MetricResult
@@ -208,7 +209,7 @@ class _Replaying:
                 event,
                 replayed,
                 self.comparison,
-                verdict_erased=any(a.verdict_erased for _, a in self.state.attempts()),
+                counts_erased=counts_are_erased(self.state),
                 with_benchmark=self.benchmark is not None,
             )
         return self.comparison

@@ -147,7 +147,10 @@ def _state(walk: Walk, source: Source) -> Iterator[Finding]:
     if walk.sealed_at is None:
         yield remark("not_sealed", "the ledger is not sealed: events can still follow")
     else:
-        yield remark("sealed", f"sealed at {walk.sealed_at + 1} events", walk.sealed_at)
+        size = walk.sealed_at + 1
+        later = walk.tree.size - size
+        more = f"; {later} more, of what was erased or remarked, came after" if later > 0 else ""
+        yield remark("sealed", f"sealed at {size} events{more}", walk.sealed_at)
     if not walk.whole:
         return
     doing = _DOING.get(walk.machine.stage)

@@ -51,17 +51,17 @@ def compare_run(
     replayed: MetricResult,
     comparison: Comparison,
     *,
-    verdict_erased: bool,
+    counts_erased: bool,
     with_benchmark: bool,
 ) -> None:
     """Compare every field of a run's own result with the one that was replayed.
 
     Set aside are the metrics that `comparison.not_compared` names already, those that need an
-    erased answer, and, without the benchmark's plug-in, names that only it can have added. An
-    erased verdict changes the counts and every metric, so that nothing is left to compare.
+    erased answer, and, without the benchmark's plug-in, names that only it can have added. Where
+    a verdict was erased, or what else counts are made of, nothing is left to compare.
     """
     aside = comparison.not_compared
-    if verdict_erased:
+    if counts_erased:
         aside |= dict.fromkeys(event.metrics, ERASED)
         return
     unavailable = replayed.extra.get("unavailable", {})

@@ -9,6 +9,11 @@ from runtime.metrics import reasons
 
 Value = bool | int | float
 
+# What counts are made of besides verdicts.
+_COUNTING = frozenset(
+    {"tasks.selected", "task.finished", "task.reused", "attempt.retried", "attempt.finished"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -38,16 +43,22 @@ class TaskObservations:
     has_error: bool = False
 
 
+# Stands for tasks that were selected and of which nothing is left: how many is not known.
+_UNTOLD = TaskObservations("__uncategorized__", (Observation(None, reasons.ERASED),))
+
+
 def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
     """See every task of `state`, in task order, through `metric`.
 
     `correct` and `score` are the verdict; any other name is looked up in what the evaluation
     measured. A recorded verdict counts whatever became of the attempt afterwards. Copies of one
-    attempt are one attempt: the first, in task order and by number, counts.
+    attempt are one attempt: the first, in task order and by number, counts. Where tasks may have
+    been selected that no event names any more, the first element stands for them.
     """
     seen: set[bytes] = set()
     stopping = state.strategy == "stop_on_correct"
-    return tuple(
+    untold = (_UNTOLD,) if state.any_task and not _all_began(state) else ()
+    return untold + tuple(
         TaskObservations(
             category=label(task.category),
             attempts=tuple(_observe(attempt, metric, seen) for attempt in _in_order(task)),
@@ -56,6 +67,12 @@ def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
         )
         for task in state.tasks.values()
     )
+
+
+def _all_began(state: RunState) -> bool:
+    """Whether every selected task was begun, so that its events name it."""
+    ended = state.finished is not None and state.finished.status == "completed"
+    return ended or bool(state.metrics)
 
 
 def label(category: str | None) -> str:
@@ -67,6 +84,12 @@ def measured(state: RunState) -> list[str]:
     """The names of what evaluations measured besides the verdict, sorted."""
     names = {name for _, attempt in state.attempts() for name in attempt.metrics}
     return sorted(names - {"correct", "score"})
+
+
+def counts_are_erased(state: RunState) -> bool:
+    """Whether so much was erased that counts and metrics cannot be what they were."""
+    lost = not _COUNTING.isdisjoint(state.lost_types)
+    return lost or any(attempt.verdict_erased for _, attempt in state.attempts())
 
 
 def _in_order(task: TaskState) -> Iterator[AttemptState]:
@@ -107,8 +130,7 @@ def _fits_a_float(value: Value) -> bool:
 
 def _why(attempt: AttemptState) -> str:
     """Why an attempt has no value. An error that was judged all the same is no error here."""
-    end_erased = attempt.finished is not None and attempt.finished in attempt.erased
-    if attempt.verdict_erased or (end_erased and not attempt.verdict):
+    if attempt.verdict_erased or (attempt.end_erased and not attempt.verdict):
         return reasons.ERASED
     if attempt.verdict or attempt.status == "completed":
         return reasons.NO_VALUE
