@@ -19,13 +19,14 @@ def refuse_existing(path: Path) -> None:
         raise UsageError(f"cannot write {path}: {path.parent} is not a directory")
 
 
-def write_new(path: Path, data: bytes) -> None:
-    """Make a file whole or not at all; UsageError where something stands."""
+def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Make a file whole and durable, or not at all; UsageError where something stands."""
     from ledger.errors import UsageError
+    from ledger.sidefile import sync_directory
 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        file = os.open(path, flags, 0o666)
+        file = os.open(path, flags, mode)
     except FileExistsError as error:
         raise UsageError(
             f"{path} is there already", hint="nothing is ever replaced; name another"
@@ -38,6 +39,7 @@ def write_new(path: Path, data: bytes) -> None:
             opened.write(data)
             opened.flush()
             os.fsync(file)
+        sync_directory(path.parent)
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -48,7 +48,10 @@ class Against:
     sources: Sequence[str] = ()
 
 
-def examine(run: str, against: Against) -> dict[str, Any]:
+_NOTHING: Final = Against()
+
+
+def examine(run: str, against: Against = _NOTHING) -> dict[str, Any]:
     """Verify and return {ok, intact, size, root, sealed_at, findings, proven, unproven, forks}.
 
     `intact` says that the ledger itself is, whatever is wrong with numbers in it, or with what it

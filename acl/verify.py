@@ -92,7 +92,8 @@ def _print(verdict: dict[str, Any]) -> None:
                 line(f"  - {sentence}" + (f" ({times} times)" if times > 1 else ""))
     for fork in verdict["forks"]:
         line("Two histories were signed. This proves it to anybody (acl verify-proof):")
-        line(fork)
+        for text in fork.rstrip("\n").split("\n"):
+            line(text)
 
 
 def _extent(verdict: dict[str, Any]) -> str:

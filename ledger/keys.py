@@ -104,7 +104,7 @@ class LogKey(_PublicKey):
         """Tell whether `signature` (64 bytes) is one of this key over `text`."""
         return self._verifies(text, signature)
 
-    def time_of(self, signature: bytes) -> None:  # noqa: ARG002 - a log does not say when
+    def time_of(self, signature: bytes) -> None:
         """Return None: a log's signature has no time."""
 
 

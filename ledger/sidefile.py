@@ -81,10 +81,13 @@ def content(path: Path, most: int) -> bytes:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise LedgerDamaged(f"{path} cannot be read as a file ({error.strerror})") from error
-    with os.fdopen(file, "rb") as opened:
+    try:
+        # Of a directory no file object can be made.
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise LedgerDamaged(f"{path} is not a file")
-        return opened.read(most + 1)
+        return os.read(file, most + 1)
+    finally:
+        os.close(file)
 
 
 def write(ledger: Path, data: bytes, *, signed: bool) -> None:

@@ -232,21 +232,18 @@ class Ledger:
         with self._lock:
             return self._writer.store(batches)
 
-    def checkpoint(self, *signers: note.Signer, stored: bool = True) -> note.Checkpoint:
+    def checkpoint(self, *signers: note.Signer) -> note.Checkpoint:
         """Write down size and root of all that is on disk, in the ledger and beside it.
 
         Without a signer the checkpoint is unsigned, under an origin that says so; else the origin
         names the first signer. Returns once both are durable; UsageError while there is no event,
-        SignatureRefused where the ledger does not extend what was signed of it before. Unless
-        `stored` it is written beside the ledger only: for the many that nobody will ask for.
+        SignatureRefused where the ledger does not extend what was signed of it before.
         """
         with self._lock:
             self._writer.require_usable()
-            return self._checkpoint(signers, stored=stored)
+            return self._checkpoint(signers)
 
-    def _checkpoint(
-        self, signers: tuple[note.Signer, ...], *, stored: bool = True
-    ) -> note.Checkpoint:
+    def _checkpoint(self, signers: tuple[note.Signer, ...]) -> note.Checkpoint:
         writer = self._writer
         size, root = writer.committed.size, writer.committed.root
         if not size:
@@ -260,8 +257,7 @@ class Ledger:
         if signers:
             data = self._memory.sign(checkpoint, signers, self._root_at)
             self._signed = checkpoint
-        if stored:
-            writer.store_checkpoint(size, data)
+        writer.store_checkpoint(size, data)
         try:
             sidefile.write(self.path, data, signed=bool(signers))
         except OSError as error:

@@ -92,7 +92,6 @@ class Recorder:
         self._refused: dict[Key | None, list[ValueRefused]] = {}
         self._covered = 0
         self._covered_at = 0.0
-        self._shown = 0
         self._without_room = False
         self._gave_up = False
         self._closing = threading.Event()
@@ -142,16 +141,10 @@ class Recorder:
         self._do(self._checkpoint)
 
     def cover(self) -> None:
-        """Write a checkpoint beside the ledger, before anything is shown; log one that fails."""
-        size = self.ledger.size
-        if self.ledger.sealed or size <= max(self._shown, self._covered):
-            return
+        """Write a checkpoint before anything is shown; log one that fails."""
         # Not by the writing thread: whoever shows the state holds it still, and sealing waits.
-        self._shown = size
-        try:
-            self.ledger.checkpoint(*self._signers, stored=False)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on being shown
-            _log.warning("no checkpoint was written: %s", error)
+        if self.ledger.size > self._covered and not self.ledger.sealed:
+            self._try_checkpoint()
 
     def seal(self) -> None:
         """Seal the ledger, after all that was recorded."""
@@ -163,8 +156,7 @@ class Recorder:
         self._inbox.close(UsageError(f"the recorder of {self.ledger.path} is closed"))
         self._thread.join()
         self._close_view()
-        if self.ledger.size > self._covered and not self.ledger.sealed:
-            self._try_checkpoint()
+        self.cover()
         self.ledger.close()
 
     def refusals(self, task: str | None = None, attempt: int | None = None) -> list[ValueRefused]:

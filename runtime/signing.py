@@ -30,7 +30,7 @@ def read_signing_key(given: str, kind: type[AnyKey]) -> AnyKey:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot read the signing key {path}: {reason}") from error
-    with os.fdopen(file, "rb") as opened:
+    try:
         mode = os.fstat(file).st_mode
         if not stat.S_ISREG(mode):
             raise KeyRefused(f"{path} is not a file")
@@ -38,7 +38,9 @@ def read_signing_key(given: str, kind: type[AnyKey]) -> AnyKey:
             raise KeyRefused(
                 f"{path} can be read by others than its owner", hint=f"chmod 600 {path}"
             )
-        data = opened.read(_MOST_BYTES)
+        data = os.read(file, _MOST_BYTES)
+    finally:
+        os.close(file)
     try:
         return kind.parse(data.decode("utf-8", "replace"))
     except KeyRefused as error:

@@ -24,6 +24,12 @@ class Found:
     bare: bool = False
 
 
+def _missing(beside: Found, what: str) -> Finding:
+    size = beside.claim.checkpoint.size
+    why = f"{beside.name} is of {size} events; the ledger holds none {what}"
+    return broken("checkpoint_missing", why)
+
+
 def _passes(data: bytes, checksum: int) -> bool:
     digest = xxhash.xxh3_64_intdigest(data)
     return checksum == (digest - (1 << 64) if digest >> 63 else digest)
@@ -87,23 +93,24 @@ class Claims:
         yield from self._load_outside()
 
     def _lost(self, events: int) -> Iterator[Finding]:
-        """Tell of a commit that is gone, or a line: one beside was stored in the ledger before.
+        """Tell of a row that is gone, or a line: one beside was stored in the ledger before.
 
-        Witnesses may have added their lines to it since.
+        Witnesses and other keys may have signed since.
         """
         for found in self._beside:
             checkpoint = found.claim.checkpoint
+            if checkpoint.size > events:
+                continue
             stored = [
-                _lines(one.claim)
+                one.claim
                 for one in self._waiting[checkpoint.size]
-                if one not in self._beside and one.claim.checkpoint == checkpoint
+                if one not in self._beside and one.claim.checkpoint.root == checkpoint.root
             ]
-            if checkpoint.size <= events and not any(
-                lines <= _lines(found.claim) for lines in stored
-            ):
-                what = "with these signatures" if stored else "of this size and root"
-                why = f"{found.name} is of {checkpoint.size} events; the ledger holds none {what}"
-                yield broken("checkpoint_missing", why)
+            if not stored:
+                yield _missing(found, "of this size and root")
+            same = [_lines(one) for one in stored if one.checkpoint == checkpoint]
+            if same and not any(lines <= _lines(found.claim) for lines in same):
+                yield _missing(found, "with these signatures")
 
     def _load_outside(self) -> Iterator[Finding]:
         for given in self._outside:

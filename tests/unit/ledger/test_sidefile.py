@@ -129,3 +129,9 @@ def test_a_side_file_that_cannot_be_written_leaves_the_old_one_and_no_other(
         sidefile.write(ledger, SIGNED, signed=False)
     assert [p.name for p in ledger.parent.iterdir()] == ["ledger.checkpoint.unsigned"]
     assert sidefile.read(ledger)[0].claim.checkpoint == CHECKPOINT
+
+
+def test_a_directory_in_the_place_of_a_side_file_is_damage(ledger: Path) -> None:
+    ledger.with_suffix(".checkpoint").mkdir()
+    with pytest.raises(LedgerDamaged, match="is not a file"):
+        sidefile.read(ledger)
