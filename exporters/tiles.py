@@ -163,6 +163,9 @@ def parts(
             yield Part(path, partial(_given, data))
     for path, data in tiler.rest():
         yield Part(path, partial(_given, data))
+    # What was erased since goes too, although the event that tells of it is not published yet.
+    for recorded in log.events(checkpoint.size):
+        yield from _gone(log, recorded.event)
     if (tree.size, tree.root()) != (checkpoint.size, checkpoint.root):
         raise ProofInvalid(f"the checkpoint of {checkpoint.size} events has another root than they")
 
@@ -184,10 +187,14 @@ def _pieces(log: Log, event: AnyEvent) -> Iterator[Part]:
         except RunNotFound:
             # A list piece is gone, and with it the names of those that it held.
             continue
-    if isinstance(event, PayloadErased):
-        for spelled in event.blobs:
-            if _is_gone(log, bytes.fromhex(spelled)):
-                yield Part(f"blob/{spelled}", None)
+    yield from _gone(log, event)
+
+
+def _gone(log: Log, event: AnyEvent | None) -> Iterator[Part]:
+    """The pieces that an erasure took."""
+    for spelled in event.blobs if isinstance(event, PayloadErased) else ():
+        if _is_gone(log, bytes.fromhex(spelled)):
+            yield Part(f"blob/{spelled}", None)
 
 
 def _is_gone(log: Log, digest: bytes) -> bool:

@@ -211,6 +211,22 @@ def test_large_values_are_told_as_digests(acl, tmp_path):
     assert any("2 pieces" in sentence for sentence in told["unproven"])
 
 
+def test_an_erased_event_is_proven_by_its_header_alone(acl, tmp_path):
+    run = make(tmp_path / "erased", answer="secret")
+    seq = acl("prove", run, "--task", "t1", "--event", "result.recorded", "-o", "p", "--json")
+    seq = seq.document()["seq"]
+    with Ledger.open(run, memory=Memory(run / "memory"), amends=True) as ledger:
+        ledger.erase([seq], reason="asked for")
+    done = acl("prove", run, seq, "-o", "q")
+    assert done.status == 0, done.err
+    told = acl("verify-proof", "q", "--key", KEY, "--json").document()
+    assert told["event"]["event"] is None
+    assert (told["event"]["task"], told["event"]["type"]) == ("t1", "result.recorded")
+    assert any("its body is not in the file" in sentence for sentence in told["unproven"])
+    # Who kept the earlier proof still holds what it said.
+    assert "secret" in acl("verify-proof", "p", "--key", KEY).out
+
+
 @pytest.mark.parametrize("content", [b"", b"hello\n", b"c2sp.org/tlog-proof@v2\nindex 0\n"])
 def test_what_is_no_proof_is_wrong_use(acl, tmp_path, content):
     (tmp_path / "p").write_bytes(content)

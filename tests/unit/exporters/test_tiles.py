@@ -277,6 +277,40 @@ def test_a_checkpoint_with_another_root_is_never_published(tmp_path, monkeypatch
     assert not (tmp_path / "t" / "checkpoint").exists()
 
 
+def erased(run, *sequence, sign):
+    """Erase the bodies of events, with the pieces that only they needed."""
+    with Ledger.open(run, memory=Memory(run / "memory"), amends=True) as ledger:
+        gone = ledger.erase(sequence, reason="asked for")
+        if sign:
+            ledger.checkpoint(LAB)
+    return gone
+
+
+def first_result(run):
+    with LedgerView.open(run) as view:
+        return next(one for one in view.events() if isinstance(one.event, ev.ResultRecorded))
+
+
+@pytest.mark.parametrize("sign", [True, False])
+@pytest.mark.parametrize("published_before", [True, False])
+def test_what_was_erased_is_not_there_any_more_and_the_log_still_holds(
+    tmp_path, sign, published_before
+):
+    run = make(tmp_path / "r", tasks=1, every=1, answer="a" * 5000)
+    target, result = tmp_path / "t", first_result(run)
+    pieces = [digest.hex() for digest in result.event.final_answer.pieces]
+    if published_before:
+        published(run, target)
+        assert all((target / "blob" / one).exists() for one in pieces)
+    erased(run, result.seq, sign=sign)
+    told = published(run, target)
+    assert told.erased == [result.seq]
+    assert not (target / "body" / result.address.hex()).exists()
+    assert pieces
+    assert not any((target / "blob" / one).exists() for one in pieces)
+    audit(target, LAB.name, PUBLIC)
+
+
 def test_as_an_exporter_it_gives_the_same_files(run, tmp_path):
     published(run, tmp_path / "t")
     with LedgerView.open(run) as view:
