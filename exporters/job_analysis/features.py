@@ -173,6 +173,6 @@ def _premature(facts: Facts, used: float | None, threshold: float) -> dict[str, 
     """Whether an agent that ended by itself, unresolved, left more than `threshold` unused."""
     if used is None:
         return {"premature_stop": None, "premature_stop_remaining_frac": None}
-    left = max(0.0, 1 - used)
+    left = round(max(0.0, 1 - used), 9)  # 1 - 0.7 is not more than 0.3
     stopped = facts.attempt.status == "completed" and not facts.resolved and left > threshold
     return {"premature_stop": stopped, "premature_stop_remaining_frac": rounded(left)}
