@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger import note, tlog
 from ledger import events as ev
+from ledger import note, tlog
 from ledger.keys import CosigningKey, LogKey, SigningKey, WitnessKey
 from ledger.lock import WriterLock
 from ledger.store import Ledger

@@ -73,10 +73,16 @@ def test_good_checkpoints_are_opened_and_cosigners_counted_once(case):
 
 @pytest.mark.parametrize("case", NOTES["must_reject"], ids=why)
 def test_bad_checkpoints_are_refused_by_whoever_has_the_key_of_the_log(case):
-    with pytest.raises(ProofInvalid):
+    def opened():
         signed, _ = open_note(case["input"].encode(), [LOG.verifier])
-        if note.parse_checkpoint(signed.text).origin != KEYS["log_key"]["name"]:
-            raise ProofInvalid("of another log")
+        return note.parse_checkpoint(signed.text)
+
+    if case["why"] == "origin of another log, signed by the same key":
+        # A key may sign for many logs: whoever asks for one compares the origin.
+        assert opened().origin != KEYS["log_key"]["name"]
+    else:
+        with pytest.raises(ProofInvalid):
+            opened()
 
 
 def test_a_false_line_of_a_known_key_spoils_the_note_even_beside_a_good_one():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger import note, tlog
 from ledger import events as ev
+from ledger import note, tlog
 from ledger.errors import SignatureRefused, UsageError
 from ledger.keys import SigningKey, open_note
 from ledger.memory import Memory, state_directory

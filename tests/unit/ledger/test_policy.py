@@ -105,7 +105,7 @@ def test_a_policy_that_says_something_else_is_refused_by_its_line(lines):
 
 def test_a_weak_witness_cannot_be_in_a_policy():
     weak = "w+4d3ef9a0+BAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    with pytest.raises(KeyRefused, match="line 6 of the policy: .*weak"):
+    with pytest.raises(KeyRefused, match=r"line 6 of the policy: .*weak"):
         policy(f"witness weak {weak}", "quorum weak")
 
 

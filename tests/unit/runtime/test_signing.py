@@ -24,7 +24,7 @@ def test_a_key_is_read_from_a_file_or_given_as_its_text(tmp_path):
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_key_that_others_may_read_is_refused_with_the_way_out(tmp_path, mode):
     named = write(tmp_path / "key", KEY.encode(), mode)
-    with pytest.raises(KeyRefused, match="others than its owner.*chmod 600"):
+    with pytest.raises(KeyRefused, match=r"others than its owner.*chmod 600"):
         read_signing_key(named, SigningKey)
 
 

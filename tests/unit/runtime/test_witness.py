@@ -160,9 +160,8 @@ def test_a_client_is_told_of_a_rollback_and_of_a_fork(tmp_path):
 def test_a_witness_that_does_not_know_the_log_or_is_not_there_is_a_failure(tmp_path):
     stranger = SigningKey("stranger", b"\7" * 32)
     origin = "acl/stranger/" + "ab" * 16
-    with serving(witness(tmp_path)) as url:
-        with pytest.raises(WitnessFailed, match="404"):
-            ask_witness(url, signed(3, origin=origin, log=stranger), lambda old: ())
+    with serving(witness(tmp_path)) as url, pytest.raises(WitnessFailed, match="404"):
+        ask_witness(url, signed(3, origin=origin, log=stranger), lambda old: ())
     with pytest.raises(WitnessFailed, match="cannot be asked"):
         ask_witness(url, signed(3), lambda old: ())
     for wrong in ("ftp://x", "x", "http://"):
