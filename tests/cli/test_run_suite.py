@@ -20,7 +20,8 @@ from tests.cli.conftest import Acl
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST_DOCUMENT = {
-    *("name", "run_id", "path", "ledger", "status", "exit", "error", "metrics", "counts")
+    *("name", "run_id", "path", "ledger", "status", "exit", "error", "metrics", "counts"),
+    "artifacts",
 }
 
 
