@@ -101,17 +101,24 @@ def _exported(directory: Path, view: "LedgerView") -> "Iterable[Finding] | None"
 
 def _print(results_dir: Path, registry: Any, runs: "list[RunReport]") -> None:
     _print_registry(results_dir, registry)
+    _print_verdict(runs)
+    _print_problems(registry, runs)
     if runs:
         _heading("Runs, in the order in which they were entered")
         table(_RUNS, [_run_cells(n, run) for n, run in enumerate(runs, 1)])
+    if any(run.signatures for run in runs):
+        _heading("Signed")
+    for n, run in enumerate(runs, 1):
+        for text in run.signatures:
+            _say(f"  {n}: {text}")
     counted = [(n, run.attempts) for n, run in enumerate(runs, 1) if run.attempts]
     if counted:
         _heading("Attempts")
         table(_ATTEMPTS, [_attempt_cells(n, attempts) for n, attempts in counted])
-    _print_shares(runs)
     _print_sources(runs)
-    _print_problems(registry, runs)
-    _print_verdict(registry, runs)
+    _print_shares(runs)
+    _heading("Not seen")
+    _say(f"  {_UNSEEN}")
 
 
 def _print_registry(results_dir: Path, registry: Any) -> None:
@@ -174,10 +181,9 @@ def _print_shares(runs: "list[RunReport]") -> None:
         bases: dict[str, list[str]] = {}
         for share in run.metrics:
             value = f"none ({share.why})" if share.value is None else number(share.value)
-            bases.setdefault(_basis(share), []).append(f"{share.metric} {value}")
+            bases.setdefault(_basis(share), []).append(f"{share.metric}={value}")
         for basis, numbers in bases.items():
-            _say(f"  {n}: {basis}")
-            _say(f"      {', '.join(numbers)}")
+            _say(f"  {n}: {basis}: {', '.join(numbers)}")
 
 
 def _basis(share: "Share") -> str:
@@ -231,16 +237,12 @@ def _print_problems(registry: Any, runs: "list[RunReport]") -> None:
                 _say(f"  {severity} {who}: {problem.message} [{problem.code}]")
 
 
-def _print_verdict(registry: Any, runs: "list[RunReport]") -> None:
+def _print_verdict(runs: "list[RunReport]") -> None:
     kinds = Counter(run.kind for run in runs)
     total = f"{len(runs)} run{'s' * (len(runs) != 1)}"
-    line()
     line(f"{total}: " + (", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "none"))
-    signatures = Counter(text for run in runs for text in run.unproven)
-    for text, times in signatures.items():
-        _say(f"  of {times}: {text}")
-    if registry.found:
-        _say(_UNSEEN)
+    for text, times in Counter(text for run in runs for text in run.unproven).items():
+        _say(f"  {times} of them: {text}")
 
 
 def _heading(text: str) -> None:

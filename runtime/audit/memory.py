@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.audit.report import Problem
-from runtime.registry import Entry, Readings
+from runtime.registry import Readings
 
 
 class _Told(BaseModel):
@@ -20,10 +20,11 @@ class _Told(BaseModel):
     root: str
 
 
-def told_of_registry(
-    payload: Any, registry: Readings | None, entry: Entry | None
-) -> Iterator[Problem]:
-    """Yield what contradicts between a run's memory of the registry and the registry there is."""
+def told_of_registry(payload: Any, registry: Readings | None, ledger_id: str) -> Iterator[Problem]:
+    """Yield what contradicts between a run's memory of the registry and the registry there is.
+
+    `payload` is that of `acl.registered`, None where the run has none.
+    """
     if payload is None:
         return
     try:
@@ -38,10 +39,10 @@ def told_of_registry(
         message = f"it was entered in another registry, {told.registry}"
         yield Problem("registry_other", "failed", message)
     else:
-        yield from _compare(told, registry, entry)
+        yield from _compare(told, registry, ledger_id)
 
 
-def _compare(told: _Told, registry: Readings, entry: Entry | None) -> Iterator[Problem]:
+def _compare(told: _Told, registry: Readings, ledger_id: str) -> Iterator[Problem]:
     """Hold the registry of the same id against what it was when the run began."""
     if registry.size < told.size:
         message = f"the registry had {told.size} entries when it began, now {registry.size}"
@@ -51,6 +52,6 @@ def _compare(told: _Told, registry: Readings, entry: Entry | None) -> Iterator[P
     elif registry.roots[told.size - 1].hex() != told.root:
         message = f"the first {told.size} entries are not those that it saw when it began"
         yield Problem("registry_rewritten", "broken", message)
-    elif entry is None or entry.opened is None:
+    elif registry.number_of(ledger_id) != told.seq:
         message = f"it says that it is entry {told.seq}, which tells of another run"
         yield Problem("entry_other", "broken", message)

@@ -152,7 +152,8 @@ class _Matching:
                 yield examine(self._places[entry.path].directory, entry.path, entry, self._against)
             else:
                 report = self._absent(entry)
-                moved.add(report.path)
+                if report.kind not in ("missing", "replaced"):
+                    moved.add(report.path)
                 yield report
         for path, place in self._places.items():
             if path not in self._matched and path not in moved:
@@ -190,7 +191,8 @@ class _Matching:
         elif entry.path in self._places:
             report.kind = "replaced"
             other = self._places[entry.path].ledger_id
-            report.add("replaced", "broken", f"in its place stands ledger {other}, never entered")
+            what = f"ledger {other}" if other else "a ledger that cannot be read"
+            report.add("replaced", "broken", f"in its place stands {what}, not entered there")
         else:
             report.add("missing", "failed", f"its ledger is gone; it was {at}")
 

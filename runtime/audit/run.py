@@ -192,7 +192,7 @@ class _Examination:
         report, entry = self._report, self._entry
         if self._watch.unregistered:
             report.add("was_unregistered", "note", "it says that it could not be entered in time")
-        told = told_of_registry(self._watch.registered, self._against.registry, entry)
+        told = told_of_registry(self._watch.registered, self._against.registry, state.ledger_id)
         report.problems += told
         if entry is None:
             return

@@ -14,8 +14,8 @@ class Entry:
     """One run of a registry: a ledger at a path, by its first entry of each kind.
 
     `at` and `sealed_at` are when it was entered, `wall_ns` the former in nanoseconds since 1970.
-    `opened` is None where only the seal was found. `more` counts entries of the same ledger at the
-    same path that say something else.
+    `opened` is None where only the seal was found, else `seq` is the number of that event. `more`
+    counts entries of the same ledger at the same path that say something else.
     """
 
     ledger_id: str
@@ -26,12 +26,14 @@ class Entry:
     opened: RegistryOpened | None = None
     sealed: RegistrySealed | None = None
     sealed_at: str | None = None
+    seq: int | None = None
     more: int = 0
 
-    def take(self, event: RegistryOpened | RegistrySealed, at: str) -> None:
+    def take(self, event: RegistryOpened | RegistrySealed, at: str, seq: int) -> None:
         """Take in one more entry of the same ledger and path."""
         if isinstance(event, RegistryOpened):
             self.more += self.opened is not None and self.opened != event
+            self.seq = seq if self.opened is None else self.seq
             self.opened = self.opened or event
         else:
             self.more += self.sealed is not None and self.sealed != event
@@ -51,6 +53,11 @@ class Readings:
     size: int = 0
     ledger_id: str = ""
     roots: list[bytes] = field(default_factory=list)
+
+    def number_of(self, ledger_id: str) -> int | None:
+        """The number of the first event with which a ledger was entered as opened."""
+        numbers = (e.seq for e in self.entries if e.ledger_id == ledger_id and e.seq is not None)
+        return min(numbers, default=None)
 
 
 def read_entries(view: LedgerView) -> Readings:
@@ -75,7 +82,7 @@ def read_entries(view: LedgerView) -> Readings:
             known[key] = Entry(
                 event.ledger_id, event.path, event.run_id, recorded.at, recorded.wall_ns
             )
-        known[key].take(event, recorded.at)
+        known[key].take(event, recorded.at, recorded.seq)
     found.entries = list(known.values())
     return found
 
