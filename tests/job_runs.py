@@ -271,14 +271,16 @@ def retried(task: str, number: int, retry: int) -> ev.AttemptRetried:
     )
 
 
-def whole(
-    task: str, *attempts: Iterable[ev.AnyEvent], error: bool = False, early: bool = False
-) -> list[ev.AnyEvent]:
+def whole(task: str, *attempts: Iterable[ev.AnyEvent], early: bool = False) -> list[ev.AnyEvent]:
     """A task from its start to its end."""
+    made = list(itertools.chain.from_iterable(attempts))
+    ends = [event for event in made if isinstance(event, ev.AttemptFinished)]
     return [
         ev.TaskStarted(task=task),
-        *itertools.chain.from_iterable(attempts),
+        *made,
         ev.TaskFinished(
-            task=task, reason="stopped_early" if early else "all_attempts", error=error
+            task=task,
+            reason="stopped_early" if early else "all_attempts",
+            error=any("error" in end.status for end in ends),
         ),
     ]

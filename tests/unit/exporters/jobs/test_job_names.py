@@ -110,9 +110,7 @@ def test_one_attempt_a_task_has_the_tasks_name_whatever_was_retried(tmp_path: Pa
 def test_each_countable_attempt_of_several_has_a_directory_with_its_number(tmp_path: Path) -> None:
     events = [
         *say.opening("a__1", "b", execution={"k": 3}),
-        *say.whole(
-            "a__1", say.attempt("a__1"), say.broken("a__1", 2), say.attempt("a__1", 3), error=True
-        ),
+        *say.whole("a__1", say.attempt("a__1"), say.broken("a__1", 2), say.attempt("a__1", 3)),
         ev.TaskStarted(task="b"),
         *say.attempt("b", 1, correct=False),
         *say.cancelled("b", 2),

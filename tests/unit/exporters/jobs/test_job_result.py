@@ -73,11 +73,7 @@ def test_the_numbers_of_harbors_own_job_come_out_the_same(tmp_path: Path) -> Non
         else:
             solved = trial["rewards"]["reward"] == 1
             attempts[task].append(say.attempt(task, number, correct=solved))
-    events = [
-        event
-        for task, made in attempts.items()
-        for event in say.whole(task, *made, error=task == "no-reward-file")
-    ]
+    events = [event for task, made in attempts.items() for event in say.whole(task, *made)]
     found = result(run(tmp_path, *events, execution={"k": 5}))
     (theirs,) = told["stats"]["evals"].values()
     (ours,) = found["stats"]["evals"].values()
@@ -132,8 +128,8 @@ def test_a_trial_without_a_reward_counts_zero_in_the_mean_and_not_in_that_over_g
     path = run(
         tmp_path,
         *say.whole("a", say.attempt("a")),
-        *say.whole("b", say.broken("b"), error=True),
-        *say.whole("c", say.broken("c"), error=True),
+        *say.whole("b", say.broken("b")),
+        *say.whole("c", say.broken("c")),
     )
     found = the_eval(path)
     assert (found["n_trials"], found["n_errors"]) == (1, 2)
