@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from exporters.job_analysis.config import Statistics
-from exporters.job_analysis.groups import Document, digits_of
-from exporters.jobs.numbers import mean, rounded
+from exporters.job_analysis.groups import Document, digits_of, mean_of
+from exporters.jobs.numbers import rounded
 from ledger.statistics import (
     Comparison,
     Correlation,
@@ -88,8 +88,8 @@ def _told(
         "n": series.n,
         "n_resolved": len(series.resolved),
         "n_unresolved": len(series.unresolved),
-        "mean_resolved": rounded(mean(series.resolved), money),
-        "mean_unresolved": rounded(mean(series.unresolved), money),
+        "mean_resolved": rounded(mean_of(series.resolved), money),
+        "mean_unresolved": rounded(mean_of(series.unresolved), money),
         "pearson_r": rounded(linear.r, places),
         "pearson_p": rounded(linear.p, places),
         "spearman_r": rounded(ranked.r, places),

@@ -7,7 +7,7 @@ from typing import Final
 
 from exporters.job_analysis.instances import Instance
 from exporters.jobs.numbers import percent, rounded
-from ledger.statistics import Description, describe, wilson
+from ledger.statistics import Description, describe, mean, wilson
 
 UNKNOWN: Final = "unknown"
 
@@ -104,6 +104,11 @@ def described(values: Sequence[float], digits: int) -> Document | None:
     """Statistics of numbers as files tell them; None where there are none."""
     found = describe(values)
     return None if found is None else told(found, digits)
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """The mean; None where there are no numbers."""
+    return mean(values) if values else None
 
 
 def told(found: Description, digits: int) -> Document:

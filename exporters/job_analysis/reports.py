@@ -12,6 +12,7 @@ from exporters.job_analysis.groups import (
     Groups,
     described,
     digits_of,
+    mean_of,
     numbers,
     percent_interval,
     rate,
@@ -20,7 +21,7 @@ from exporters.job_analysis.groups import (
 )
 from exporters.job_analysis.instances import Instance
 from exporters.job_analysis.rules import AXES, NOT_APPLICABLE
-from exporters.jobs.numbers import mean, rounded
+from exporters.jobs.numbers import rounded
 from exporters.jsontext import json_bytes
 
 FAILED: Final = "report_failed.json"
@@ -146,7 +147,7 @@ def _averages(groups: Groups, rounding: int) -> Document:
         if failed or resolved:
             digits = digits_of(name, rounding)
             found[name] = {
-                "failed": rounded(mean(failed), digits),
-                "resolved": rounded(mean(resolved), digits),
+                "failed": rounded(mean_of(failed), digits),
+                "resolved": rounded(mean_of(resolved), digits),
             }
     return found
