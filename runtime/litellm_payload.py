@@ -188,8 +188,12 @@ def _secrets(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     params = _object(kwargs.get("litellm_params"))
     sent = _object(kwargs.get("additional_args"))
     given = _object(kwargs.get("optional_params"))
+    body = _object(sent.get("complete_input_dict"))
     found = [_text(kwargs.get("api_key")), _text(params.get("api_key"))]
-    for headers in (sent.get("headers"), params.get("extra_headers"), given.get("extra_headers")):
+    for headers in (
+        sent.get("headers"),
+        *(of.get("extra_headers") for of in (params, given, body)),
+    ):
         for name, value in _object(headers).items():
             if is_secret_name(str(name)) or "auth" in str(name).lower():
                 found += [_text(value), _text(value).rpartition(" ")[2]]
@@ -226,10 +230,13 @@ def _is_estimated(
     count: TokenCount,
 ) -> bool:
     """Whether LiteLLM counted the tokens of a stream itself; it does not say so."""
-    if start.params.get("stream") is not True or counted.get("prompt_tokens_details"):
+    if start.params.get("stream") is not True:
         return False
-    asked = _object(start.params.get("stream_options")).get("include_usage") is True
-    if not success or not asked:
+    if not success:
+        return True
+    if counted.get("prompt_tokens_details"):
+        return False
+    if _object(start.params.get("stream_options")).get("include_usage") is not True:
         return True
     messages = told.get("messages")
     own = count(
