@@ -55,15 +55,18 @@ class LiveJob:
         if progress == self._progress:
             return
         target = directory_of(self._artifacts, state, self._options)
-        found = look(target, Identity.of(state))
-        if found is not None and found.ledger_id != state.ledger_id:
-            raise found.refused(target, Identity.of(state))
         try:
             target.mkdir(exist_ok=True)
         except OSError as error:
             raise ExportRefused(f"{target} cannot be made: {error.strerror}") from error
         with Folder.open(target) as folder:
             if not folder.try_lock() or not folder.is_current():
+                return
+            # Under the lock: a run that began at the same time may have made it meanwhile.
+            found = look(target, Identity.of(state))
+            if found is not None and found.ledger_id != state.ledger_id:
+                if found.ledger_id is None or self._progress or self._options.name:
+                    raise found.refused(target, Identity.of(state))
                 return
             self._write(folder, state, blobs)
         self._progress = progress

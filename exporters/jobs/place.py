@@ -161,7 +161,7 @@ def look(target: Path, identity: Identity) -> Standing | None:
         return Standing(None, None, grows=False, is_job=False)
     try:
         with Folder.open(target) as folder:
-            if not any(target.iterdir()):
+            if next(folder.files(), None) is None:
                 return None
             return _standing(folder, identity)
     except FileNotFoundError:
