@@ -148,9 +148,13 @@ class Tail:
             self.ledger_id = entropy(_ID_BYTES)
         self._known = OrderedDict.fromkeys(records.recent_digests(_REMEMBERED))
         self._next_blob = _next_id(query, "blob")
+        self._rows = Rows()
+        self.begin_segments(query)
+
+    def begin_segments(self, query: Query) -> None:
+        """Write what comes to new segments: those there may be written anew. Nothing is staged."""
         self._events = SegmentWriter(_next_segment(query, EVENTS))
         self._blobs = SegmentWriter(_next_segment(query, BLOBS))
-        self._rows = Rows()
 
     def _go_on(self, start: Start) -> None:
         self.frontier = start.tree.copy()

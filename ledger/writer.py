@@ -148,6 +148,7 @@ class Writer:
         new = rewriting.new_path(self.path)
         # Whatever breaks off from here on leaves the tail ahead of the file.
         self.stale = True
+        self.tail.begin_segments(self.database.query)
         receipt = self.tail.stage([event])
         rows, session = self.tail.take_rows(), self.tail.session
         try:

@@ -7,6 +7,8 @@ from pathlib import Path
 import zstandard
 
 from ledger import LedgerView, schema, tlog
+from ledger import events as ev
+from ledger.errors import RunNotFound
 from ledger.segment import part_hash
 from ledger.verify import Finding, verify
 
@@ -21,11 +23,17 @@ def check_ledger(path: Path) -> list[Finding]:
         leaves = view.leaves()
         size = len(leaves) // 32
         assert tlog.root_of(leaves) == view.root(size)
+        erased = {one for seq in range(size) for one in _erased_by(view.event(seq).event)}
         for recorded in view.events(until=size):
-            _check_event(view, recorded.seq, leaves)
+            seq = recorded.seq
+            assert (
+                hashlib.sha256(b"\x00" + recorded.header.encode()).digest()
+                == (leaves[32 * seq : 32 * seq + 32])
+            )
+            assert not recorded.erased or seq in erased
             if recorded.event is not None:
-                for _, value in recorded.event:
-                    view.resolve(value)
+                _check_event(view, seq, leaves)
+                _resolve(view, recorded.event, may_lack=seq in erased)
         for seq in {0, size // 2, size - 1} if size else set():
             proof = view.prove(seq, size)
             tlog.check_inclusion(
@@ -35,6 +43,18 @@ def check_ledger(path: Path) -> list[Finding]:
             path_to = view.prove_prefix(held, size).path
             tlog.check_consistency(held, size, path_to, view.root(held), view.root(size))
     return findings
+
+
+def _erased_by(event: ev.AnyEvent | None) -> tuple[int, ...]:
+    return event.sequence if isinstance(event, ev.PayloadErased) else ()
+
+
+def _resolve(view: LedgerView, event: ev.AnyEvent, *, may_lack: bool) -> None:
+    for _, value in event:
+        try:
+            view.resolve(value)
+        except RunNotFound:
+            assert may_lack
 
 
 def _check_event(view: LedgerView, seq: int, leaves: bytes) -> None:
