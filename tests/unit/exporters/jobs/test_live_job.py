@@ -1,0 +1,189 @@
+"""A job that grows with its run."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporters.folder import Folder
+from exporters.jobs.job import JobOptions
+from exporters.jobs.live import LiveJob
+from exporters.jobs.place import write_job
+from ledger import events as ev
+from ledger.errors import ExportRefused
+from ledger.fold import fold
+from ledger.state import RunState
+from ledger.store import Ledger
+from ledger.view import LedgerView
+from tests import job_runs as say
+
+JOB = "bench-agent-model-1-20250615150640"
+
+
+class Run:
+    """A run that goes on, and whoever follows it."""
+
+    def __init__(self, ledger: Ledger, artifacts: Path, options: JobOptions) -> None:
+        self.ledger = ledger
+        self.job = artifacts / "jobs" / (options.name or JOB)
+        self.follow = LiveJob(artifacts, options)
+
+    def record(self, *events: ev.AnyEvent) -> None:
+        self.ledger.append(*events)
+        self.look()
+
+    def look(self) -> None:
+        with LedgerView.open(self.ledger.path) as view:
+            self.follow(fold(view.events()), view)
+
+    def result(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.job / "result.json").read_text())
+        return found
+
+    def trials(self) -> list[str]:
+        return sorted(entry.name for entry in self.job.iterdir() if entry.is_dir())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    with say.create(tmp_path / "run") as ledger:
+        yield Run(ledger, tmp_path / "artifacts", JobOptions())
+
+
+def whole(run: Run) -> dict[str, bytes]:
+    return {
+        path.relative_to(run.job).as_posix(): path.read_bytes()
+        for path in run.job.rglob("*")
+        if path.is_file() and path.name != "MANIFEST.json"
+    }
+
+
+def test_the_result_says_running_at_every_attempts_end_and_trials_appear(run: Run) -> None:
+    run.record(*say.opening("a", "b"))
+    assert run.result()["acl"]["status"] == "running"
+    assert run.trials() == []
+    assert {"config.yaml", "config.json"} <= {entry.name for entry in run.job.iterdir()}
+    run.record(ev.TaskStarted(task="a"), ev.AttemptStarted(task="a", attempt=1))
+    counts = run.result()["stats"]
+    assert (counts["n_running_trials"], counts["n_pending_trials"]) == (1, 1)
+    run.record(*say.call("a", 1, 0), *say.attempt("a")[1:])
+    assert run.trials() == ["a"]
+    found = run.result()
+    assert (found["acl"]["status"], found["stats"]["n_completed_trials"]) == ("running", 1)
+    assert found["finished_at"] is None
+    assert json.loads((run.job / "a" / "result.json").read_text())["acl"]["correct"] is True
+    assert not (run.job / "MANIFEST.json").exists()
+
+
+def test_with_the_end_the_whole_job_takes_its_place(run: Run) -> None:
+    run.record(*say.opening("a", "b"))
+    run.record(*say.whole("a", say.attempt("a", 1, *say.call("a", 1, 0))))
+    run.record(*say.whole("b", say.broken("b")))
+    run.record(*say.ending())
+    assert run.result()["acl"]["status"] == "completed"
+    assert whole(run) == say.exported(run.ledger.path)
+    assert json.loads((run.job / "MANIFEST.json").read_text())["acl"]["size"] == run.ledger.size
+    assert [entry.name for entry in run.job.parent.iterdir()] == [JOB]
+
+
+def test_between_ends_of_attempts_nothing_is_written(run: Run) -> None:
+    run.record(*say.opening("a"), ev.TaskStarted(task="a"))
+    run.record(ev.AttemptStarted(task="a", attempt=1))
+    before = (run.job / "result.json").stat().st_ino
+    run.record(*say.call("a", 1, 0))
+    assert (run.job / "result.json").stat().st_ino == before
+    run.record(*say.attempt("a")[1:])
+    assert (run.job / "result.json").stat().st_ino != before
+
+
+def test_a_trial_that_stands_there_is_not_written_again(run: Run) -> None:
+    run.record(*say.opening("a", "b"), *say.whole("a", say.attempt("a")))
+    before = (run.job / "a" / "result.json").stat().st_ino
+    run.record(*say.whole("b", say.attempt("b")))
+    assert run.trials() == ["a", "b"]
+    assert (run.job / "a" / "result.json").stat().st_ino == before
+
+
+def test_tasks_that_come_later_may_change_names_of_trials(run: Run) -> None:
+    run.record(*say.opening("A"), *say.whole("A", say.attempt("A")))
+    assert run.trials() == ["A"]
+    more = ev.TasksSelected(
+        benchmark="bench", benchmark_version="3", tasks=(ev.TaskRef(task_id="a"),)
+    )
+    run.record(more, *say.whole("a", say.attempt("a")))
+    assert "A" not in run.trials()
+    assert sorted(name.split("--")[0] for name in run.trials()) == ["A", "a"]
+
+
+def test_a_second_attempt_is_a_second_trial(tmp_path: Path) -> None:
+    with say.create(tmp_path / "run") as ledger:
+        run = Run(ledger, tmp_path / "artifacts", JobOptions("mine", "delta"))
+        run.record(*say.opening("a", execution={"k": 2}), ev.TaskStarted(task="a"))
+        run.record(*say.attempt("a", 1, correct=False))
+        assert run.trials() == ["a__1"]
+        run.record(*say.attempt("a", 2))
+        assert run.trials() == ["a__1", "a__2"]
+        assert run.job.name == "mine"
+
+
+def test_while_somebody_else_has_the_job_nothing_is_written_and_then_made_up_for(run: Run) -> None:
+    run.record(*say.opening("a"))
+    with Folder.open(run.job) as other, other.locked():
+        run.record(*say.whole("a", say.attempt("a")))
+        assert run.trials() == []
+    run.look()
+    assert run.trials() == ["a"]
+
+
+def test_an_export_that_comes_between_is_gone_on_from(run: Run, tmp_path: Path) -> None:
+    run.record(*say.opening("a", "b"), *say.whole("a", say.attempt("a")))
+    with LedgerView.open(run.ledger.path) as view:
+        write_job(tmp_path / "artifacts", fold(view.events()), view)
+    assert run.result()["acl"]["status"] == "interrupted"
+    run.record(*say.whole("b", say.attempt("b")))
+    assert run.result()["acl"]["status"] == "running"
+    assert run.trials() == ["a", "b"]
+    assert not (run.job / "MANIFEST.json").exists()
+    run.record(*say.ending())
+    assert whole(run) == say.exported(run.ledger.path)
+
+
+def test_what_a_killed_run_left_is_replaced_by_the_next_export(run: Run, tmp_path: Path) -> None:
+    run.record(*say.opening("a", "b"), *say.whole("a", say.attempt("a")))
+    run.ledger.close()
+    with say.opened(run.ledger.path) as (state, view):
+        placed = write_job(tmp_path / "artifacts", state, view)
+    assert placed.is_new
+    assert run.result()["acl"]["status"] == "interrupted"
+
+
+def test_two_runs_that_begin_in_one_second_have_a_job_each(run: Run, tmp_path: Path) -> None:
+    run.record(*say.opening("a"))
+    with say.create(tmp_path / "other", "other") as ledger:
+        other = Run(ledger, tmp_path / "artifacts", JobOptions())
+        other.record(*say.opening("a"))
+        other.look()
+        other.record(*say.whole("a", say.attempt("a")), *say.ending())
+        run.record(*say.whole("a", say.attempt("a", 1, correct=False)), *say.ending())
+        names = sorted(entry.name for entry in run.job.parent.iterdir())
+        with say.opened(ledger.path) as (state, _):
+            second = f"bench-agent-model-1-{state.ledger_id[:8]}-20250615150640"
+    assert names == sorted([JOB, second])
+    assert run.result()["acl"]["n_resolved"] == 0
+
+
+def test_a_name_that_is_taken_is_refused(run: Run, tmp_path: Path) -> None:
+    run.record(*say.opening("a"))
+    with say.create(tmp_path / "other", "other") as ledger:
+        other = Run(ledger, tmp_path / "artifacts", JobOptions(JOB))
+        with pytest.raises(ExportRefused, match="another run's"):
+            other.record(*say.opening("a"))
+
+
+def test_before_the_run_exists_nothing_is_written(run: Run, tmp_path: Path) -> None:
+    run.ledger.append(*say.opening("a"))
+    with LedgerView.open(run.ledger.path) as view:
+        run.follow(RunState(), view)
+    assert not (tmp_path / "artifacts").exists()
