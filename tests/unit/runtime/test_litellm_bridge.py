@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from ledger import LedgerView, canonical
+from exporters.jobs.job import export_jobs
+from ledger import LedgerView, canonical, fold
 from ledger import events as ev
 from ledger.errors import UsageError
 from ledger.view import Recorded
@@ -380,3 +381,57 @@ def test_nothing_but_the_bridge_imports_litellm() -> None:
             named = [line for line in imports if line.split()[1].split(".")[0] == "litellm"]
             bridged = [line for line in imports if "litellm_bridge" in line]
             assert named + bridged == [], file
+
+
+# -- exported -----------------------------------------------------------------------------------
+
+SAMPLE = ROOT.parent / "shared" / "samples" / "litellm" / "litellm-trajectory.jsonl"
+# Number of a line of the sample, and where the scenarios had the same case: task, number of call.
+SAME_CASE = {
+    1: ("priced", 0),
+    2: ("stream_usage", 0),
+    3: ("stream_without_usage", 0),
+    5: ("failures", 0),
+    6: ("failures", 1),
+    7: ("timeout", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def exported(ran: Ran) -> dict[str, list[dict[str, Any]]]:
+    """The lines of `litellm-trajectory.jsonl` by task."""
+    lines = {}
+    with LedgerView.open(ran.path) as view:
+        for file in export_jobs(fold(view.events()), view):
+            if file.path.endswith("litellm-trajectory.jsonl"):
+                data = file.data if isinstance(file.data, bytes) else b"".join(file.data)
+                name = file.path.split("/")[2].split("__")[0]
+                lines[name] = [json.loads(line) for line in data.splitlines()]
+    return lines
+
+
+def test_the_exported_trajectory_tells_each_call_once(
+    ran: Ran, exported: dict[str, list[dict[str, Any]]]
+) -> None:
+    for task in ("failures", "stream_dies", "one_loop_after_another", "child", "history"):
+        ids = [line["acl"]["call_id"] for line in exported[task]]
+        assert sorted(ids) == sorted(call.start.call_id for call in ran.calls(task))
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="the sample is not beside this checkout")
+@pytest.mark.parametrize("number", SAME_CASE)
+def test_the_exported_trajectory_says_what_the_sample_says_of_the_same_case(
+    exported: dict[str, list[dict[str, Any]]], number: int
+) -> None:
+    told = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
+    (sample,) = [line for line in told if line["seq"] == number]
+    task, at = SAME_CASE[number]
+    line = exported[task][at]
+    assert line["success"] is sample["success"]
+    assert line["acl"]["stream"] is sample["stream"]
+    assert (line["acl"]["ttft_ms"] is None) is (sample["ttft_ms"] is None)
+    assert (line["usage"]["cost"] is None) is (sample["cost_usd"] is None or number in (2, 3))
+    assert (line["response_body"] is None) is (sample["response"] is None)
+    assert ("failure" in line) is (sample["error"] is not None)
+    if sample["success"]:
+        assert line["usage"]["source"] == sample["usage"]["source"]
