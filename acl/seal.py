@@ -28,7 +28,7 @@ def seal(run: Run, signing_key: Signing = None, json: Json = False) -> None:
     with Ledger.open(run) as ledger:
         checkpoint = ledger.seal(*signers)
         directory = ledger.path.parent
-    complete(directory, tell=alarm)
+    complete(directory, signers=signers, tell=alarm)
     if json:
         document(
             {"size": checkpoint.size, "root": checkpoint.root.hex(), "origin": checkpoint.origin}

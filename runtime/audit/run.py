@@ -180,7 +180,7 @@ class _Examination:
         tasks = opened.planned_tasks if opened and opened.planned_tasks else len(state.tasks)
         planned = tasks * (opened.k if opened else state.k) or None
         report.attempts = attempts(state, self._watch, planned)
-        report.metrics = list(shares(state, tasks or None, planned))
+        report.metrics = list(shares(state, tasks or None, planned, report.attempts.stopped_early))
         places = self._against.on_disk or {}
         here = {ledger_id: str(place) for ledger_id, place in places.items()}
         report.sources = sources(lineage(view).sources, here)

@@ -55,7 +55,7 @@ class Registration:
         tell: Callable[[str], object] = _log.error,
     ) -> None:
         self._registry = registry
-        self._directory = directory
+        self._directory = directory.absolute()
         self._path = relative(registry.results_dir, directory)
         self._ledger_id = ledger_id.hex()
         self._say = tell

@@ -9,7 +9,9 @@ from typing import Final
 from ledger import resume
 from ledger.errors import AclError, LedgerExists, LedgerRolledBack, NotALedger
 from ledger.events import RegistryOpened, RegistrySealed
+from ledger.memory import Memory
 from ledger.note import Signer
+from ledger.sidefile import signed_origin
 from ledger.store import Ledger, system_clock
 from ledger.tail import Clock, Entropy
 from runtime.registry.owed import Owed, Unsealed, look, memo_of, read_memo
@@ -72,6 +74,7 @@ class Registry:
         # Other runs are looked at before it is our turn, so that a turn is short.
         owed = look(self.results_dir, (kept and read_memo(kept.memo)) or ())
         with self._open(path, self.wait if wait is None else wait) as ledger:
+            self._refuse_older(ledger)
             before = ledger.size
             unsealed = self._unsealed(ledger)
             entered = self._append(ledger, events, owed, unsealed)
@@ -84,6 +87,19 @@ class Registry:
         for place, _ in owed.waiting:
             place.unlink(missing_ok=True)
         return found
+
+    def _refuse_older(self, ledger: Ledger) -> None:
+        """Raise LedgerRolledBack if our key has signed more of the registry than there is."""
+        if not self._signers or not ledger.size:
+            return
+        last = Memory().last(signed_origin(self._signers[0].name, ledger.ledger_id))
+        if last is None or last.size < ledger.size:
+            return
+        if (last.size, last.root) != (ledger.size, ledger.root()):
+            raise LedgerRolledBack(
+                f"{ledger.path} has {ledger.size} events, of {last.size} another tree was signed",
+                hint="restore the registry that was signed",
+            )
 
     def _checkpoint(self, ledger: Ledger) -> str | None:
         """Cover what was entered; return why that failed, if it did."""

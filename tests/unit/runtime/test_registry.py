@@ -14,8 +14,10 @@ import pytest
 from ledger import LedgerView
 from ledger import events as ev
 from ledger.errors import LedgerRolledBack, RunNotFound, UsageError
+from ledger.keys import SigningKey
 from ledger.opening import LEDGER_NAME
 from ledger.store import Ledger
+from ledger.verify import verify
 from runtime import record
 from runtime.redact import Redactor
 from runtime.registry import (
@@ -291,6 +293,31 @@ def test_a_directory_that_cannot_be_written_does_not_stop_a_run(tmp_path: Path) 
     finally:
         tmp_path.chmod(0o755)
     assert registration.fault is not None
+
+
+def test_a_registry_older_than_what_our_key_signed_is_not_gone_on_with(tmp_path: Path) -> None:
+    """With all that is beside it, so that only the signer's own memory tells."""
+    key = SigningKey.generate("lab")
+    run(tmp_path, signers=[key])
+    older = {path: path.read_bytes() for path in tmp_path.glob("registry.*")}
+    run(tmp_path, signers=[key])
+    for path, data in older.items():
+        path.write_bytes(data)
+    directory = run(tmp_path, signers=[key])
+    assert "another tree was signed" in extensions(directory)[UNREGISTERED]["reason"]
+    assert len(entries(tmp_path)) == 2
+
+
+def test_each_entry_is_signed_by_the_keys_of_its_run(tmp_path: Path) -> None:
+    lab, other = SigningKey.generate("lab"), SigningKey.generate("other")
+    run(tmp_path, signers=[lab])
+    run(tmp_path, signers=[other])
+    run(tmp_path)
+    run(tmp_path, signers=[lab, other])
+    found = list(verify(registry_file(tmp_path), verifiers=[lab.verifier, other.verifier]))
+    assert [finding for finding in found if finding.severity == "broken"] == []
+    told = {finding.message for finding in found if finding.code == "signed"}
+    assert told == {f"the first 8 events are signed by {name}" for name in ("lab", "other")}
 
 
 def test_a_registry_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
