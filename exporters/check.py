@@ -17,6 +17,8 @@ from exporters.jobs.job import JobOptions, job_files
 from exporters.jobs.names import ANALYSIS
 from exporters.manifest import MANIFEST, MAX_BYTES, Manifest, manifest_file, read_manifest
 from exporters.projection import Comparison, digest_of
+from exporters.tiles import CHECKPOINT, Log
+from exporters.tiles_check import check_tiles
 from ledger.errors import AclError, ExportRefused, UsageError
 from ledger.state import RunState
 from ledger.verify.finding import Finding, broken, remark
@@ -52,7 +54,7 @@ def check_tree(
                 yield broken("tree_manifest", error.message)
             return
         if manifest is None:
-            yield broken("tree_manifest", f"{directory} has no {MANIFEST}: no export ended here")
+            yield from _without_manifest(folder, blobs, size)
             return
         why = _not_of_this_ledger(manifest, ledger_id, size)
         if why is not None:
@@ -74,6 +76,14 @@ def check_tree(
             yield from _analysis(folder, f"{ANALYSIS}/", state_at, blobs, now)
         if size > state.size:
             yield remark("tree_older", f"the export is of the first {state.size} of {size} events")
+
+
+def _without_manifest(folder: Folder, blobs: Blobs, size: int) -> Iterator[Finding]:
+    """A log of tiles needs none: its checkpoint commits to every file."""
+    if isinstance(blobs, Log) and folder.holds(CHECKPOINT):
+        yield from check_tiles(blobs, folder, size)
+    else:
+        yield broken("tree_manifest", f"{folder.path} has no {MANIFEST}: no export ended here")
 
 
 def _exporter(manifest: Manifest, find: Callable[[str], Exporter]) -> Exporter:
