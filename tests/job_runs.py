@@ -284,3 +284,52 @@ def whole(task: str, *attempts: Iterable[ev.AnyEvent], early: bool = False) -> l
             error=any("error" in end.status for end in ends),
         ),
     ]
+
+
+def agents(path: Path) -> None:
+    """Agents that call tools, fail, lose calls, are tried again and are judged in parts."""
+    system, user = said("system", "You repair functions."), said("user", "Repair `add`. \u00fc")
+    tool = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"x": 1}'}}
+    wants = said("assistant", None, tool_calls=[tool])
+    saw = said("tool", "1 failed", tool_call_id="c1")
+    params = {"temperature": 0.0, "stream": True, "tools": [{"type": "function"}]}
+    times = {
+        "started_at": "2025-06-15T15:06:50.125000Z",
+        "finished_at": "2025-06-15T15:06:51.000000Z",
+        "duration_ms": 875.0,
+        "ttft_ms": 120.0,
+    }
+    first = [
+        *call(
+            "fix", 1, 0, [system, user], params, response=reply(None, tool_calls=[tool]), **times
+        ),
+        ev.ToolFinished(task="fix", attempt=1, name="run", call_id="c1", exit_code=1),
+        *call("fix", 1, 1, [system, user, wants, saw], params, cost_source="price_table"),
+    ]
+    second = [
+        *failed_call("fix", 2, 0, "provider_rate_limited", "HTTP 429: slow down"),
+        retried("fix", 2, 1),
+        *lost_call("fix", 2, 1),
+        *call("fix", 2, 2, usage=None, cost_usd=None, cost_source="unknown"),
+    ]
+    verdict = {
+        "metrics": {"lines": 3},
+        "reason": "1 of 2 tests passes",
+        "stdout": "1 passed, 1 failed\n",
+        "tests_status": {"passed": ["a"], "failed": ["b"]},
+    }
+    events = [
+        *opening(
+            ev.TaskRef(task_id="fix", category="repair", metadata={"resolve_threshold": 0.5}),
+            "late/one",
+            execution={"k": 2, "max_retries": 1},
+        ),
+        *whole(
+            "fix",
+            attempt("fix", 1, *first, correct=None, score=0.5, verdict=verdict),
+            attempt("fix", 2, *second, correct=None, score=0.0, retries=1),
+        ),
+        *whole("late/one", broken("late/one"), attempt("late/one", 2, correct=None, score=1.0)),
+        *ending(),
+    ]
+    write(path, *events, seed="agents")

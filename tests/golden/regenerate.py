@@ -6,12 +6,18 @@ from pathlib import Path
 
 from exporters.details import LAYOUT, export_details
 from exporters.identity import Identity
+from exporters.jobs.place import write_job
 from exporters.write import write_tree
 from ledger.fold import fold
 from ledger.view import LedgerView
 from tests.golden.runs import RUNS
+from tests.job_runs import agents
 
 TREES = Path(__file__).parent / "details"
+JOBS = Path(__file__).parent / "jobs"
+JOB_RUNS = {name: RUNS[name] for name in ("empty", "full", "interrupted", "reused")} | {
+    "agents": agents
+}
 
 
 def main() -> None:
@@ -23,6 +29,13 @@ def main() -> None:
                 shutil.rmtree(TREES / name, ignore_errors=True)
                 files = export_details(state, view)
                 write_tree(files, TREES / name, identity=Identity.of(state), layout=LAYOUT)
+    shutil.rmtree(JOBS, ignore_errors=True)
+    for name, build in JOB_RUNS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            build(Path(scratch) / "run")
+            with LedgerView.open(Path(scratch) / "run") as view:
+                placed = write_job(Path(scratch), fold(view.events()), view)
+            shutil.copytree(placed.directory, JOBS / name)
 
 
 if __name__ == "__main__":
