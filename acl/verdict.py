@@ -198,7 +198,7 @@ def _proven(findings: list[Finding], verified: Verification, tree: Path | None) 
     root = verified.root.hex()
     what = f"the {verified.size} events, their bodies and their blobs"
     erased = sum(finding.code == "erased" for finding in findings)
-    but = f", but for {erased} bodies and blobs that were erased" if erased else ""
+    but = f", but for what was erased ({erased} bodies or blobs)" if erased else ""
     yield f"{what} are the ones behind root {root}{but}"
     yield "every event was legal where it stands: no attempt is counted twice or without an end"
     if tree is not None and not any(f.code.startswith("tree_") for f in findings):

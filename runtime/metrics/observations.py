@@ -10,9 +10,7 @@ from runtime.metrics import reasons
 Value = bool | int | float
 
 # What counts are made of besides verdicts.
-_COUNTING = frozenset(
-    {"tasks.selected", "task.finished", "task.reused", "attempt.retried", "attempt.finished"}
-)
+_COUNTING = frozenset({"tasks.selected", "task.finished", "attempt.retried", "attempt.finished"})
 
 
 @dataclass(frozen=True, slots=True)
