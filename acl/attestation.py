@@ -129,9 +129,14 @@ def _digest(path: Path) -> str:
 
 def _tree_of(run: str, tree: Path | None) -> Path | None:
     """The exported directory that is meant: the run's own where none is named."""
+    from ledger.errors import UsageError
     from ledger.opening import ledger_file
 
     if tree is not None:
+        if not (tree / "MANIFEST.json").is_file():
+            raise UsageError(
+                f"{tree} has no MANIFEST.json", hint="name a directory that `acl export` wrote"
+            )
         return tree
     home = ledger_file(run).parent
     return home if (home / "MANIFEST.json").is_file() else None

@@ -83,6 +83,7 @@ def told_of_history(held: "ProvenHistory", *, is_fork: bool, compared: bool) -> 
         "old": _plain(old),
         "new": _plain(new),
         "signed_by": [one.name for one in held.both],
+        "compared": compared,
         "proven": proven,
         "unproven": unproven,
     }
@@ -120,6 +121,7 @@ def _under(
     return {
         "checkpoint": _plain(checkpoint),
         "signed_by": [one.name for one in signers],
+        "compared": compared,
         "proven": proven,
         "unproven": unproven,
     }

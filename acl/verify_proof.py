@@ -45,6 +45,11 @@ def verify_proof(
     trust = Trust(verifiers_of(key), policy_of(policy))
     outside = None if checkpoint is None else _checkpoint(checkpoint)
     told = _check(_read(file), trust, outside, None if entry is None else read(entry))
+    if outside is not None and not told["compared"]:
+        told["unproven"].append(
+            f"that this is the history of the given checkpoint, of {outside.size} events:"
+            " `acl prove RUN --from` it proves that"
+        )
     if json:
         document({"ok": True, **told})
     else:

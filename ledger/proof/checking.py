@@ -40,11 +40,11 @@ class Trust:
     verifiers: Sequence[note.Verifier] = ()
     policy: Policy | None = None
 
-    def signers(self, claim: sidefile.Claim) -> tuple[note.Verifier, ...]:
+    def signers(self, claim: sidefile.Claim, *, quorum: bool = True) -> tuple[note.Verifier, ...]:
         """Return the known keys that signed a checkpoint of the log that its origin names.
 
         Empty where no key was brought. ProofInvalid if no known log did, a line of a known key is
-        bad, the origin is not that of a log which signed, or the policy is not met.
+        bad, the origin is not that of a log which signed, or, with `quorum`, the policy is not met.
         """
         policy = () if self.policy is None else self.policy.verifiers
         verifiers = (*self.verifiers, *policy)
@@ -60,7 +60,7 @@ class Trust:
         if not any(_is_origin(origin, one.name) for one in logs):
             who = ", ".join(one.name for one in logs)
             raise ProofInvalid(f"{who} signed a checkpoint of another log: {origin}")
-        fault = None if self.policy is None else self.policy.fault(claim.signed)
+        fault = self.policy.fault(claim.signed) if self.policy is not None and quorum else None
         if fault is not None:
             raise ProofInvalid(f"the policy is not met: {fault}")
         return good
@@ -139,19 +139,19 @@ def check_entry(data: bytes, proof: Inclusion, trust: Trust = NOBODY) -> ProvenE
 
 
 def check_consistency(proof: Consistency, trust: Trust = NOBODY) -> ProvenHistory:
-    """Check that the newer checkpoint extends the older one."""
+    """Check that the newer checkpoint extends the older one; the policy is asked of the newer."""
     old, new = (claim.checkpoint for claim in _claims(proof.claims))
     tlog.check_consistency(old.size, new.size, proof.path, old.root, new.root)
-    return _history(proof.claims, trust, old.root)
+    return _history(proof.claims, trust, old.root, quorum=True)
 
 
 def check_fork(report: Fork, trust: Trust = NOBODY) -> ProvenHistory:
-    """Check that no tree has both checkpoints."""
+    """Check that no tree has both checkpoints; for that the log's signature is enough."""
     old, new = (claim.checkpoint for claim in _claims(report.claims))
     tlog.check_consistency(old.size, new.size, report.path, report.root, new.root)
     if report.root == old.root:
         raise ProofInvalid("the report shows no fork: one checkpoint extends the other")
-    return _history(report.claims, trust, report.root)
+    return _history(report.claims, trust, report.root, quorum=False)
 
 
 def compare(checkpoint: note.Checkpoint, outside: note.Checkpoint) -> bool:
@@ -190,11 +190,15 @@ def _claims(
 
 
 def _history(
-    claims: tuple[sidefile.Claim, sidefile.Claim], trust: Trust, root: bytes
+    claims: tuple[sidefile.Claim, sidefile.Claim], trust: Trust, root: bytes, *, quorum: bool
 ) -> ProvenHistory:
     old, new = claims
     return ProvenHistory(
-        old.checkpoint, new.checkpoint, trust.signers(old), trust.signers(new), root
+        old.checkpoint,
+        new.checkpoint,
+        trust.signers(old, quorum=False),
+        trust.signers(new, quorum=quorum),
+        root,
     )
 
 

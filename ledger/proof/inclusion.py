@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ledger import note, sidefile, tlog
-from ledger.codec import Header
+from ledger.codec import Header, is_canonical_body
 from ledger.errors import LedgerDamaged, ProofInvalid
 from ledger.proof.lines import Tree, format_hashes, parse_claim, parse_hashes, split_head
 
@@ -104,7 +104,7 @@ def unpack_entry(extra: bytes) -> Entry:
     """Read the extra data of an event's proof.
 
     Raises ProofInvalid for what is no header, and for a body that is not the one that the header
-    commits to; VersionUnsupported for a header of a newer release.
+    commits to, or not canonical; VersionUnsupported for a header of a newer release.
     """
     head, body = split_extra(extra)
     try:
@@ -115,6 +115,9 @@ def unpack_entry(extra: bytes) -> Entry:
         return Entry(head, header, None)
     if len(body) != header.body_length or hashlib.sha256(body).digest() != header.address:
         raise ProofInvalid("the body is not the one that the header commits to")
+    if not is_canonical_body(body):
+        # Another reader could take it for something else.
+        raise ProofInvalid("the body is not spelled in the one way that its content has")
     return Entry(head, header, body)
 
 

@@ -188,6 +188,7 @@ def test_without_a_key_to_sign_with_nothing_is_attested(acl, run):
         ("--check", "a.json", "--signing-key", "key"),
         ("--check", "a.json", "--timestamp-url", "http://127.0.0.1:1/"),
         ("--check", "absent"),
+        ("--check", "a.json", "--tree", "."),
     ],
 )
 def test_options_that_contradict_each_other_are_wrong_use(acl, attested, run, arguments):

@@ -196,6 +196,14 @@ def test_a_kept_checkpoint_that_contradicts_exits_as_broken(acl, run, forked, tm
     assert "another root" in refused.err
 
 
+def test_a_kept_checkpoint_of_another_size_says_nothing_yet(acl, run, tmp_path):
+    acl("prove", run, 4, "-o", "p")
+    (tmp_path / "c").write_bytes(notes(run)[0])
+    told = acl("verify-proof", "p", "--key", KEY, "--checkpoint", "c", "--json").document()
+    assert told["compared"] is False
+    assert any("--from" in sentence for sentence in told["unproven"])
+
+
 def test_what_a_proof_does_not_show_is_said(acl, run):
     acl("prove", run, "--task", "t1", "-o", "p")
     told = acl("verify-proof", "p", "--key", KEY).out

@@ -1,5 +1,6 @@
 """What proofs prove to somebody with keys and no ledger, and what they can be turned into."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import LedgerView, note, sidefile
+from ledger.codec import Header
 from ledger.errors import AclError, IntegrityError, ProofInvalid, VersionUnsupported
 from ledger.keys import LogKey, WitnessKey
 from ledger.policy import parse_policy
@@ -147,12 +149,7 @@ def test_a_witness_alone_is_not_the_log(run):
 
 
 def test_a_policy_is_asked(run):
-    lines = [
-        f"log {LAB.verifier.encode()}",
-        f"witness w {WITNESS.verifier.encode()}",
-        "quorum w",
-    ]
-    trust = Trust(policy=parse_policy("\n".join([*lines, ""]).encode()))
+    trust = policy()
     data = proof_of(run, 5)
     with pytest.raises(ProofInvalid, match="policy is not met"):
         check_event(parse_inclusion(data), trust)
@@ -214,6 +211,39 @@ def test_an_event_of_a_newer_release_is_told_as_that(run):
     signed = note.sign(note.Checkpoint(origin, 1, leaf_hash(newer)).text, [LAB])
     with pytest.raises(VersionUnsupported):
         check_event(Inclusion(0, (), signed, pack_entry(newer, body)), TRUST)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        b'{"author":"a", "salt":"%s","text":"t","v":1}',
+        b'{"text":"t","author":"a","salt":"%s","v":1}',
+        b'{"author":"a","author":"b","salt":"%s","text":"t","v":1}',
+        b'{"author":"\\u0061","salt":"%s","text":"t","v":1}',
+    ],
+)
+def test_a_body_that_readers_could_take_for_two_is_no_event(spelling):
+    """A log that signs one spelling and shows another meaning to somebody else's parser."""
+    body = spelling % (b"0" * 32)
+    header = Header(
+        code=81,
+        copied=False,
+        ledger_id=bytes(16),
+        seq=0,
+        wall_ns=0,
+        mono_ns=0,
+        session=0,
+        lease=1,
+        attempt=None,
+        body_length=len(body),
+        address=hashlib.sha256(body).digest(),
+        task=None,
+    )
+    head = header.encode()
+    origin = sidefile.signed_origin(LAB.name, bytes(16))
+    signed = note.sign(note.Checkpoint(origin, 1, leaf_hash(head)).text, [LAB])
+    with pytest.raises(ProofInvalid, match="spelled"):
+        check_event(Inclusion(0, (), signed, pack_entry(head, body)), TRUST)
 
 
 def test_a_proof_without_an_event_proves_none():
@@ -361,6 +391,23 @@ def test_a_fork_cannot_be_blamed_on_a_key_that_signed_one_side(run, tmp_path):
     theirs = make(tmp_path / "o", answer="43", signers=(SAME_NAME,))
     with pytest.raises(ProofInvalid):
         fork_in(report(run, theirs), TRUST)
+
+
+def policy():
+    lines = [f"log {LAB.verifier.encode()}", f"witness w {WITNESS.verifier.encode()}", "quorum w"]
+    return Trust(policy=parse_policy("\n".join([*lines, ""]).encode()))
+
+
+def test_the_quorum_is_asked_of_the_newer_checkpoint_of_an_extension(run):
+    data = extension(run)
+    with pytest.raises(ProofInvalid, match="policy is not met"):
+        extension_in(data, policy())
+    new = notes(run)[-1]
+    assert extension_in(data.replace(new, cosigned(new, WITNESS)), policy()).both
+
+
+def test_a_fork_is_one_without_any_witness(run, other):
+    assert fork_in(report(run, other), policy()).both == (LAB.verifier,)
 
 
 def test_an_honest_log_cannot_be_accused(run):
