@@ -19,6 +19,7 @@ from exporters.archives.metadata import (
 )
 from ledger import events as ev
 from ledger.canonical import Binary
+from ledger.errors import RunNotFound
 from ledger.state import RunState
 from ledger.view import Blobs
 
@@ -157,7 +158,10 @@ def _files(state: RunState, blobs: Blobs, config: bytes) -> Iterator[OutFile]:
         event = blobs.event(seq).event
         if not isinstance(event, ev.SourceRecorded) or event.content is None:
             continue
-        content = blobs.resolve(event.content)
+        try:
+            content = blobs.resolve(event.content)
+        except RunNotFound:
+            continue  # erased
         yield OutFile(_free(f"scripts/{event.role}/{_path(event.path)}", taken), _bytes(content))
 
 

@@ -305,14 +305,15 @@ def test_scripts_of_the_requirements_call_the_commands(tmp_path: Path) -> None:
         script = root / "scripts" / name
         assert len(script.read_text().splitlines()) < 8
         (tmp_path / "scripts" / name).write_bytes(script.read_bytes())
-    spy = tmp_path / "acl"
+    spy = tmp_path / ".venv" / "bin" / "acl"
+    spy.parent.mkdir(parents=True)
     spy.write_text('#!/bin/sh\npwd\nprintf "%s\\n" "$@"\n')
     spy.chmod(0o755)
     for name, command in (("clean.sh", "clean"), ("analyze_job.sh", "analyze")):
         said = subprocess.run(
             ["/bin/sh", tmp_path / "scripts" / name, "-n", "a b"],
             cwd=tmp_path / "scripts",
-            env={"ACL": str(spy), "PATH": "/usr/bin:/bin"},
+            env={"PATH": "/usr/bin:/bin"},
             capture_output=True,
             check=True,
             text=True,
