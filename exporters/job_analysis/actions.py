@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -148,15 +149,16 @@ def _look_at(call: Call, answer: Mapping[str, object] | None) -> None:
 
 
 def _told_tools(attempt: AttemptState, reading: Reading, calls: list[Call]) -> Iterator[Tool]:
+    started = sorted((one.call.start_seq or 0, one.call.index) for one in calls)
     for number, seq in enumerate(attempt.tools):
         event = reading.event(seq, ev.ToolFinished)
         if event is None:
             continue
-        before = [one.call.index for one in calls if (one.call.start_seq or 0) < seq]
+        before = bisect_left(started, (seq, 0))
         arguments = _arguments(reading.value(seq, event.arguments))
         yield Tool(
             seq=seq,
-            step=before[-1] if before else number,
+            step=started[before - 1][1] if before else number,
             name=event.name,
             arguments=arguments,
             digest=_digest(arguments),

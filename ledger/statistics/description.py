@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def mean(values: Sequence[float]) -> float:
     try:
         return math.fsum(values) / len(values)
     except OverflowError:  # the sum is beyond a float, the mean is not
-        return math.fsum(value / len(values) for value in values)
+        return float(sum(map(Fraction, values)) / len(values))
 
 
 def sample_sd(values: Sequence[float]) -> float | None:

@@ -1,10 +1,13 @@
 """Features of an attempt, from the events of its calls, tools and phases."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exporters.job_analysis import analyze_job
+from ledger import LedgerView, fold
 from ledger import events as ev
 from tests.analysis_runs import (
     Analysis,
@@ -18,6 +21,7 @@ from tests.analysis_runs import (
     tool,
     wrong,
 )
+from tests.golden.runs import create, opening
 
 Events = list[ev.AnyEvent]
 
@@ -242,3 +246,26 @@ def test_estimated_tokens_are_flagged(tmp_path: Path) -> None:
     during = call("t", usage=usage(1, 1, estimated=True))
     found: Analysis = Job().add("t", right("t", during=during)).analyze(tmp_path)
     assert "usage_estimated" in found.instance("t")["flags"]
+
+
+def test_long_conversations_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    job = Job().add("t", right("t"))
+    prompt = [{"role": "user", "content": "p" * 200_000}]
+    with create(tmp_path, "long") as ledger:
+        ledger.append(*opening("r", *job.refs), ev.TaskStarted(task="t"))
+        ledger.append(ev.AttemptStarted(task="t", attempt=1))
+        for index in range(60):
+            start, end = call("t", index=index, content="a" * 100_000)
+            assert isinstance(start, ev.CallStarted)
+            ledger.append(start.model_copy(update={"messages": prompt}), end)
+        ledger.append(*right("t")[2:])
+    with LedgerView.open(tmp_path) as view:
+        state = fold(view.events())
+        tracemalloc.start()
+        try:
+            files = {file.path: file.data for file in analyze_job(state, view)}
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert Analysis(files).features("t")["llm_calls"] == 60
+    assert peak < 8_000_000
