@@ -19,6 +19,7 @@ from ledger.errors import AclError, UsageError
 from ledger.store import Ledger
 from ledger.transitions import ERROR_STATUSES
 from ledger.version import __version__
+from runtime.commits import commits
 from runtime.contracts import Task
 from runtime.ending import compute
 from runtime.masking import public_names
@@ -214,6 +215,7 @@ class Recording:
             request=self._request.to_task_payload(),
             persistence_params=self._request.to_persistence_params(),
             acl_version=__version__,
+            repos=commits([Path()]),
             redaction_policy=POLICY_VERSION,
             **known,
         )
