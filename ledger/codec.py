@@ -201,7 +201,10 @@ def _decode_members(body: bytes) -> object:
     try:
         return canonical.decode(body)
     except LedgerDamaged:
-        tree = orjson.loads(body) if body.count(b"[") + body.count(b"{") > _DEEP else None
+        try:
+            tree = orjson.loads(body) if body.count(b"[") + body.count(b"{") > _DEEP else None
+        except orjson.JSONDecodeError:
+            tree = None
         if not isinstance(tree, dict):
             raise
         return {key: canonical.decode(orjson.dumps(item)) for key, item in tree.items()}

@@ -16,12 +16,12 @@ from ledger.verify.tables import Extent, rows
 
 Kind = Literal["text", "list", "bytes"]
 _USED: Final = {"text": 1, "list": 2, "bytes": 4}
-_DIGEST_BYTES: Final = 32
 
 _TABLES: Final = """
 CREATE TABLE piece(id INTEGER PRIMARY KEY, digest BLOB, seg INT, off INT, len INT, good INT,
     fault TEXT, may INT, used INT DEFAULT 0);
 CREATE INDEX piece_digest ON piece(digest);
+CREATE TABLE gone(stream INT, seg INT, off INT, PRIMARY KEY (stream, seg, off)) WITHOUT ROWID;
 CREATE TABLE inner(parent INT, kind TEXT, digest BLOB);
 CREATE INDEX inner_parent ON inner(parent);
 """
@@ -67,6 +67,8 @@ class Pieces:
         """Read every blob once; what is wrong with one is told when an event refers to it."""
         expected_id = segment = offset = 0
         self._facts.execute("BEGIN")
+        for _, *place in rows(self._source, "erasure", "stream, seg, off", self._extent.erasures):
+            self._facts.execute("INSERT OR IGNORE INTO gone VALUES (?, ?, ?)", place)
         for row_id, digest, seg, off, length in rows(
             self._source, "blob", "digest, seg, off, len", self._extent.blobs
         ):
@@ -83,7 +85,7 @@ class Pieces:
         if expected_id < self._extent.blobs:
             yield broken("blob_rows", f"blob rows from {expected_id} on are missing")
         yield from self._left_over(segment, offset)
-        for number in range(segment + 1, self._stream.segments):
+        for number in self._stream.after(segment):
             yield from self._left_over(number, 0)
 
     def _left_over(self, segment: int, offset: int) -> Iterator[Finding]:
@@ -102,9 +104,11 @@ class Pieces:
         fault = ""
         while segment.faults and segment.faults[0][0] < off + length:
             fault = segment.faults.pop(0)[1]
-        data = segment.plain[off : off + length] if off >= 0 < length else b""
-        good = len(digest) == _DIGEST_BYTES and hashlib.sha256(data).digest() == digest
-        if not good and self._erased(seg, off):
+        end = off + length
+        is_there = 0 <= off < end <= len(segment.plain) and self._stream.spend(length)
+        data = segment.plain[off:end] if is_there else b""
+        good = is_there and hashlib.sha256(data).digest() == digest
+        if not good and self.is_erased(BLOB_STREAM, seg, off) and not any(data):
             fault = "erased"
         elif not good:
             fault = fault or f"blob row {row_id} has another content than its digest names"
@@ -128,23 +132,24 @@ class Pieces:
                 self._facts.executemany("INSERT INTO inner VALUES (?, ?, ?)", sorted(inner))
         return may
 
-    def _erased(self, segment: int, offset: int) -> bool:
-        found = self._source.query(
-            "SELECT id FROM erasure WHERE stream = ? AND seg = ? AND off = ?",
-            (BLOB_STREAM, segment, offset),
+    def is_erased(self, stream: int, segment: int, offset: int) -> bool:
+        """Tell whether a row of `erasure` names this place."""
+        found = self._facts.execute(
+            "SELECT 1 FROM gone WHERE stream = ? AND seg = ? AND off = ?", (stream, segment, offset)
         )
-        return bool(list(found))
+        return found.fetchone() is not None
 
     def refer(self, value: object, seq: int, task: str | None) -> Iterator[Finding]:
         """Follow every reference of a value of event `seq`; tell each fault once."""
         waiting = list(dict.fromkeys(references(value)))
         while waiting:
             kind, digest = waiting.pop()
-            found = self._facts.execute(
-                "SELECT id, good, fault, may, used FROM piece WHERE digest = ?", (digest,)
-            ).fetchall()
-            if found and found[0][4] & _USED[kind]:
+            used = self._facts.execute("SELECT used FROM piece WHERE digest = ? LIMIT 1", (digest,))
+            if any(bits & _USED[kind] for (bits,) in used.fetchall()):
                 continue
+            found = self._facts.execute(
+                "SELECT id, good, fault, may FROM piece WHERE digest = ?", (digest,)
+            ).fetchall()
             self._facts.execute(
                 "UPDATE piece SET used = used | ?, fault = '' WHERE digest = ?",
                 (_USED[kind], digest),
@@ -158,7 +163,7 @@ class Pieces:
     ) -> Iterator[Finding]:
         name = f"blob {digest.hex()[:16]}…"
         is_held = any(good for _, good, *_ in found)
-        for _, good, fault, _, _ in found:
+        for _, good, fault, _ in found:
             if fault == "erased":
                 if is_held:
                     continue  # the same was recorded again

@@ -15,9 +15,14 @@ from ledger.errors import LedgerDamaged
 from ledger.opening import Source
 
 _PART_BITS: Final = 20
+_MOST: Final = (1 << 63) - 1
 _MAX_PLAIN: Final = 256 * 1024 * 1024
 _MAX_WINDOW: Final = 8 * 1024 * 1024
-_KEPT: Final = 8
+# Plain bytes of segments that are kept; a larger segment is kept alone.
+_KEPT: Final = 16 * 1024 * 1024
+# Bytes that are looked at, or decompressed, once more where rows do not follow each other.
+_AGAIN: Final = 1024 * 1024 * 1024
+_LEAST_COST: Final = 4096
 
 
 @dataclass(slots=True)
@@ -36,6 +41,10 @@ class Stream:
         self._table = table
         self._end = end
         self._kept: OrderedDict[int, Segment] = OrderedDict()
+        self._kept_bytes = 0
+        self._seen: set[int] = set()
+        self._again = _AGAIN
+        self._unspent = _AGAIN
 
     @property
     def segments(self) -> int:
@@ -47,13 +56,51 @@ class Stream:
         if number in self._kept:
             self._kept.move_to_end(number)
             return self._kept[number]
-        found = self._read(number) if 0 <= number < self.segments else Segment()
+        found = self._load(number) if 0 <= number < self.segments else Segment()
         if not found.plain and not found.faults:
             found.faults.append((0, f"{self._table} {number} does not exist"))
         self._kept[number] = found
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        self._kept_bytes += len(found.plain) + _LEAST_COST
+        while self._kept_bytes > _KEPT and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            self._kept_bytes -= len(dropped.plain) + _LEAST_COST
         return found
+
+    def _load(self, number: int) -> Segment:
+        """Read a segment; one that was read before only as long as that does not go on for ever."""
+        if number not in self._seen:
+            self._seen.add(number)
+            found = self._read(number)
+            self._unspent += len(found.plain)
+            return found
+        if self._again < 0:
+            why = f"{self._table} {number} is named out of order again and again"
+            return Segment(faults=[(0, why)])
+        found = self._read(number)
+        self._again -= len(found.plain) + _LEAST_COST
+        return found
+
+    def spend(self, count: int) -> bool:
+        """Count bytes that are looked at; False once they are far more than there are.
+
+        Rows that name the same bytes over and over could keep a reader busy for years.
+        """
+        self._unspent -= count
+        return self._unspent >= 0
+
+    def after(self, number: int) -> Iterator[int]:
+        """Yield the segments behind `number` that are stored, as far as that can be read."""
+        sql = f"SELECT id FROM {self._table} WHERE id >= ? AND id < ? ORDER BY id LIMIT 1"  # noqa: S608
+        while True:
+            first = (number + 1) << _PART_BITS
+            try:
+                found = list(self._source.query(sql, (first, self._end))) if first <= _MOST else []
+            except LedgerDamaged:
+                return
+            if not found:
+                return
+            number = found[0][0] >> _PART_BITS
+            yield number
 
     def _read(self, number: int) -> Segment:
         result = Segment()

@@ -14,6 +14,8 @@ _CHUNK: Final = 500
 # SQLite's own check reads every page once and visits every cell.
 _CHECK_STEPS: Final = 1_000_000
 _FAULTS_SHOWN: Final = 100
+# Rows that are asked for one by one where some of many cannot be read; then the rest is given up.
+_TRIED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +115,31 @@ def rows(source: Source, table: str, columns: str, end: int) -> Iterator[tuple[A
     """Yield the readable rows with 0 <= key < `end` in order, the key first."""
     key = _KEYS[table]
     sql = f"SELECT {key}, {columns} FROM {table} WHERE {key} >= ? AND {key} < ? ORDER BY {key} LIMIT ?"  # noqa: S608, E501
-    wanted = 0
-    while wanted < end:
+    wanted = tried = 0
+    while wanted < end and tried <= _TRIED:
         try:
             chunk = list(source.query(sql, (wanted, end, _CHUNK)))
         except LedgerDamaged:
             for one in range(wanted, min(wanted + _CHUNK, end)):
                 yield from _until_damage_at(source, sql, one)
-            wanted += _CHUNK
+            tried += _CHUNK
+            wanted = _next_key(source, table, wanted + _CHUNK, end)
             continue
         if not chunk:
             return
         yield from chunk
         wanted = chunk[-1][0] + 1
+
+
+def _next_key(source: Source, table: str, wanted: int, end: int) -> int:
+    """The first key from `wanted` on: behind damage there can be room for 2^62 rows."""
+    key = _KEYS[table]
+    sql = f"SELECT {key} FROM {table} WHERE {key} >= ? AND {key} < ? ORDER BY {key} LIMIT 1"  # noqa: S608
+    try:
+        found = list(source.query(sql, (wanted, end)))
+    except LedgerDamaged:
+        return wanted
+    return found[0][0] if found else end
 
 
 def _until_damage_at(source: Source, sql: str, key: int) -> list[tuple[Any, ...]]:

@@ -8,6 +8,7 @@ from typing import Final
 from ledger import lock, note
 from ledger.errors import LedgerDamaged, VersionUnsupported
 from ledger.opening import Source, ledger_file
+from ledger.verify.brevity import brief
 from ledger.verify.claims import Claims
 from ledger.verify.finding import Finding, broken, remark, unproven
 from ledger.verify.origins import Origins
@@ -62,7 +63,7 @@ class Verification(Iterator[Finding]):
         self._tree = tree
         self._on_progress = on_progress
         self._newer: list[str] = []
-        self._findings = self._run()
+        self._findings = brief(self._run())
 
     def __next__(self) -> Finding:
         return next(self._findings)

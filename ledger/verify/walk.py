@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from ledger import tlog
 from ledger.codec import (
@@ -29,6 +29,8 @@ _NOWHERE: Final = (-1, 0)
 _TOLD_EVERY: Final = 1024
 
 
+# Of so many tasks the first event is told that was not legal; ids of tasks can be long.
+_REFUSED_TOLD: Final = 1000
 _OF_EVENTS: Final = ("event_", "body_", "blob_", "copy_", "illegal")
 
 
@@ -188,7 +190,9 @@ class Walk:
         yield from self._segment_faults(seq, end)
         self._place = self._at, end
         yield from self._header(seq, header)
-        yield from self._body(seq, header, start, self._segment.plain[start:end])
+        is_there = end <= len(self._segment.plain) and self._stream.spend(end - offset)
+        body = self._segment.plain[start:end] if is_there else None
+        yield from self._body(seq, header, start, body)
 
     def _segment_faults(self, seq: int, end: int) -> Iterator[Finding]:
         """Tell of what is wrong with the stored bytes up to `end`, once."""
@@ -232,10 +236,10 @@ class Walk:
             yield remark("clock", "the monotonic clock went back", seq, header.task)
         self._session, self._mono = header.session, header.mono_ns
 
-    def _body(self, seq: int, header: Header, start: int, body: bytes) -> Iterator[Finding]:
+    def _body(self, seq: int, header: Header, start: int, body: bytes | None) -> Iterator[Finding]:
         task = header.task
         name = TYPE_NAMES[header.code]
-        if len(body) != header.body_length:
+        if body is None:
             self._replaying = False
             yield broken("event_unreadable", f"{name}: its body cannot be read", seq, task)
             return
@@ -258,7 +262,7 @@ class Walk:
     def _other_body(self, header: Header, start: int, body: bytes) -> Iterator[Finding]:
         """Judge a body that is not the one recorded: erased, or altered."""
         seq, task = header.seq, header.task
-        if not self._is_erased(start):
+        if not self._pieces.is_erased(EVENT_STREAM, self._at, start):
             self._replaying = False
             why = f"{TYPE_NAMES[header.code]}: the body is not the one recorded"
             yield broken("body_altered", why, seq, task)
@@ -294,20 +298,13 @@ class Walk:
             self.machine.commit(self.machine.admit([(event, header.copied)]))
         except LedgerStateError as error:
             # What follows from it in the same task is not told again.
-            if task not in self._refused:
+            if task not in self._refused and len(self._refused) < _REFUSED_TOLD:
                 self._refused.add(task)
                 yield broken("illegal", error.message, seq, task)
 
-    def _is_erased(self, offset: int) -> bool:
-        found: Iterator[tuple[Any, ...]] = self._source.query(
-            "SELECT id FROM erasure WHERE stream = ? AND seg = ? AND off = ?",
-            (EVENT_STREAM, self._at, offset),
-        )
-        return bool(list(found))
-
     def _finish(self) -> Iterator[Finding]:
         yield from self._left_over(None)
-        for number in range(self._at + 1, self._stream.segments):
+        for number in self._stream.after(self._at):
             yield broken("segment_hidden", f"no event names anything in segment {number}")
         for row_id, by_seq in rows(self._source, "erasure", "by_seq", self._extent.erasures):
             if by_seq not in self._erasers:

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -158,3 +159,18 @@ def edit(new: list[Record], old: bytes, fresh: bytes) -> list[Record]:
     """Change the one body that holds `old`."""
     assert sum(body.count(old) for _, body in new) == 1, old
     return [(head, body.replace(old, fresh)) for head, body in new]
+
+
+def stored(first: Header, seq: int, code: int, body: bytes, **fields: object) -> Record:
+    """An event with any body as a writer would store it in the ledger of header `first`."""
+    header = replace(
+        first,
+        seq=seq,
+        code=code,
+        wall_ns=first.wall_ns + seq,
+        mono_ns=first.mono_ns + seq,
+        body_length=len(body),
+        address=sha256(body).digest(),
+        **fields,  # type: ignore[arg-type]
+    )
+    return header.encode(), body

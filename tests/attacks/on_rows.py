@@ -194,6 +194,12 @@ ATTACKS = [
     _column("checkpoint", "size", "size - 1", "id = 0"),
     _column("checkpoint", "hash", "hash + 1", "id = 0"),
     _column("checkpoint", "note", "note || x'0a'", "id = 0"),
+    _forged(
+        "long-length",
+        "claims that the last blob goes on behind what is stored",
+        "UPDATE blob SET len = len + 256 WHERE id = (SELECT max(id) FROM blob)",
+        codes=("blob_altered",),
+    ),
     _forged("huge-length", "claims a blob of 2^62 bytes", "UPDATE blob SET len = 1 << 62"),
     _forged(
         "huge-plain",

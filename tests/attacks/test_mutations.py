@@ -12,7 +12,7 @@ from ledger import LedgerView, canonical
 from ledger.codec import Header, decode_event, encode_body
 from ledger.events import BY_CODE, AnyEvent
 from ledger.verify import Finding, verify
-from tests.attacks.forging import Record, pieces, records, replace_events, replace_pieces
+from tests.attacks.forging import Record, pieces, records, replace_events, replace_pieces, stored
 from tests.attacks.runs import record
 from tests.every_event import every_event
 from tests.ledger_checks import forge
@@ -68,24 +68,11 @@ def path(tmp_path: Path) -> Path:
     return run / "ledger.sqlite"
 
 
-def stored(event: AnyEvent, first: Header, seq: int) -> Record:
+def as_stored(event: AnyEvent, first: Header, seq: int) -> Record:
     """An event as a writer would store it behind `first`."""
     body = encode_body(event, SALT, lambda digest, piece: None)
-    header = Header(
-        code=event.code,
-        copied=False,
-        ledger_id=first.ledger_id,
-        seq=seq,
-        wall_ns=first.wall_ns + seq,
-        mono_ns=first.mono_ns + seq,
-        session=first.session,
-        lease=event.lease,
-        attempt=event.attempt,
-        body_length=len(body),
-        address=sha256(body).digest(),
-        task=event.task,
-    )
-    return header.encode(), body
+    fields = {"lease": event.lease, "attempt": event.attempt, "task": event.task}
+    return stored(first, seq, event.code, body, **fields)
 
 
 def findings(path: Path) -> set[tuple[str, int | None]]:
@@ -98,7 +85,7 @@ def test_each_change_of_a_nested_value_is_found_by_the_commitment_alone(
 ) -> None:
     """Re-encoded canonically, with its length and every place and check put right."""
     first = records(path)[0]
-    head, body = stored(event, Header.decode(first[0]), 1)
+    head, body = as_stored(event, Header.decode(first[0]), 1)
     assert decode_event(Header.decode(head), body) == event
     replace_events(path, [first, (head, body)])
     assert "body_altered" not in {code for code, _ in findings(path)}
