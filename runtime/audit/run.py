@@ -198,6 +198,8 @@ class _Examination:
             return
         if entry.more:
             report.add("entered_twice", "failed", f"{entry.more} entries of it contradict others")
+        if entry.sealed is None and report.kind == "sealed":
+            report.add("seal_not_entered", "note", "that it was sealed is not in the registry yet")
         opened = entry.opened
         if opened is None:
             report.registered = "late"

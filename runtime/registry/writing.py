@@ -148,10 +148,8 @@ class Registry:
         own = {event.ledger_id for event in events}
         seals = [[seal] for seal in owed.seals if seal.ledger_id in known - own]
         waiting = [[one for one in news if one.ledger_id not in own] for _, news in owed.waiting]
-        batches: list[list[Event]] = [
-            [one for one in batch if isinstance(one, RegistrySealed) or one.ledger_id not in known]
-            for batch in (events, *waiting, *seals)
-        ]
+        lists_all = len(unsealed) < _MOST_UNSEALED
+        batches = [_news(batch, known, lists_all=lists_all) for batch in (events, *waiting, *seals)]
         if not any(batches):
             return []
         outcomes = ledger.append_group(batches)
@@ -163,6 +161,20 @@ class Registry:
             if not isinstance(outcome, AclError)
             for event in batch
         ]
+
+
+def _news(batch: Sequence[Event], known: set[str], *, lists_all: bool) -> list[Event]:
+    """What of a batch was not entered before, `known` being the runs that are not sealed."""
+    news: list[Event] = []
+    for event in batch:
+        if isinstance(event, RegistryOpened):
+            is_new = event.ledger_id not in known
+        else:
+            opens = any(other.ledger_id == event.ledger_id for other in news)
+            # Another run may have entered the seal already.
+            is_new = opens or event.ledger_id in known or not lists_all
+        news += [event] if is_new else []
+    return news
 
 
 def _after(

@@ -361,6 +361,18 @@ def test_a_run_that_died_before_it_entered_its_seal_is_completed(tmp_path: Path)
     assert ("registry.sealed", other.name) in types(tmp_path)
 
 
+def test_a_seal_that_another_run_entered_is_not_entered_again(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        registration = Registration(Registry(tmp_path), directory, view.ledger_id)
+    registration.open(created("r1"), Redactor({}), 1)
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    run(tmp_path)
+    registration.seal()
+    assert types(tmp_path).count(("registry.sealed", "r1")) == 1
+
+
 def test_it_is_completed_also_where_what_was_kept_is_lost(tmp_path: Path) -> None:
     directory = half_run(tmp_path)
     with LedgerView.open(directory) as view:
