@@ -269,7 +269,7 @@ class Ledger:
 
         Call it after a checkpoint. What is kept is a hint: without it everything is read.
         """
-        with self._lock, suppress(OSError):
+        with self._lock, suppress(OSError, AclError):
             self._writer.require_usable()
             resume.write(self.path, self._writer.tail.frontier, memo)
 

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ledger import resume
-from ledger.errors import AclError, LedgerExists, LedgerRolledBack, NotALedger
+from ledger.errors import AclError, LedgerDamaged, LedgerExists, LedgerRolledBack, NotALedger
 from ledger.events import RegistryOpened, RegistrySealed
 from ledger.memory import Memory
 from ledger.note import Signer
@@ -85,7 +86,8 @@ class Registry:
             size, root = ledger.size, ledger.root().hex()
             found = Entered(ledger.ledger_id.hex(), before, size, root, fault)
         for place, _ in owed.waiting:
-            place.unlink(missing_ok=True)
+            with suppress(OSError):
+                place.unlink(missing_ok=True)
         return found
 
     def _refuse_older(self, ledger: Ledger) -> None:
@@ -125,7 +127,7 @@ class Registry:
                 path, clock=self._clock, entropy=self._entropy, wait=wait, resumes=True
             )
         except NotALedger as error:
-            raise LedgerRolledBack(f"the registry is gone: {error.message}") from error
+            raise LedgerDamaged(f"there is no registry: {error.message}") from error
 
     def _unsealed(self, ledger: Ledger) -> list[Unsealed]:
         """The runs that are entered and not sealed, now that nobody else enters any."""
