@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from examples import litellm_agent
 from ledger import LedgerView
 from ledger import events as ev
 from runtime.call_socket_server import CallServer
@@ -483,6 +484,7 @@ def main(results: Path) -> None:
         threads_with_loops(run)
         late(run)
     harness(results)
+    FACTS["example"] = str(asyncio.run(litellm_agent.work(results, "")))
     errors = {}
     with LedgerView.open(run.path) as view:
         for recorded in view.events():

@@ -311,6 +311,16 @@ def test_a_harness_gives_its_agent_the_calls_of_its_context(ran: Ran) -> None:
         assert {event.attempt for event in finished} == {1, 2}
 
 
+def test_the_example_records_the_calls_of_its_agent(ran: Ran) -> None:
+    events = events_of(Path(ran.facts["example"]))
+    finished = [r.event for r in events if isinstance(r.event, ev.AttemptFinished)]
+    assert [(event.status, event.correct) for event in finished] == 2 * [("completed", True)]
+    for event in finished:
+        calls = calls_of(events, event.task)
+        assert [call.end is not None and call.end.success for call in calls] == [True, True]
+        assert [len(call.start.messages) for call in calls] == [1, 3]
+
+
 # -- what is recorded ---------------------------------------------------------------------------
 
 
