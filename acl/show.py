@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acl.book import erasures, remarks, spoken
 from acl.differences import differences, spoken_differences
 from acl.metric_rows import HEADERS, metric_rows
 from acl.output import DASH, Json, Run, document, line, number, table
@@ -43,12 +44,12 @@ def show(
         elif artifact is not None:
             _show_artifact(view, state, task, artifact, json=json)
         elif task is None:
-            _show_run(state, "running" if live else state.status, json=json)
+            _show_run(view, state, "running" if live else state.status, json=json)
         else:
             _show_task(view, state, task, json=json)
 
 
-def _show_run(state: Any, status: str, *, json: bool) -> None:
+def _show_run(view: Any, state: Any, status: str, *, json: bool) -> None:
     counted, discarded = state.spend()
     metrics = state.metrics[-1][2] if state.metrics else None
     summary: dict[str, Any] = {
@@ -74,6 +75,8 @@ def _show_run(state: Any, status: str, *, json: bool) -> None:
         "size": state.size,
         "root": state.root.hex(),
         "sealed_size": state.sealed_size,
+        "erasures": erasures(view, state),
+        "remarks": remarks(view, state),
         "error": state.finished.error.message if state.finished and state.finished.error else None,
     }
     if json:
@@ -96,6 +99,8 @@ def _show_run(state: Any, status: str, *, json: bool) -> None:
         line(f"{'calls:':<13}{_spend(counted)}; discarded tries: {_spend(discarded)}")
     line(f"{'ledger:':<13}{state.ledger_id}, {state.size} events, root {state.root.hex()}")
     line(f"{'sealed:':<13}{f'at {state.sealed_size} events' if state.sealed_size else 'no'}")
+    for label, text in spoken(view, state):
+        line(f"{label:<13}{text}")
     if metrics:
         line()
         table(HEADERS, metric_rows(metrics.metrics, metrics.details, metrics.extra))
