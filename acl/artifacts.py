@@ -4,6 +4,7 @@
 next of these commands finds it.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -203,11 +204,15 @@ class RunArtifacts:
         self._tell = tell
 
     def prepare(self) -> None:
-        """Finish what was killed here; raises ExportRefused where nothing can be written."""
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ExportRefused(f"{self.directory} cannot be made: {error.strerror}") from error
+        """Finish what was killed here; raises ExportRefused where nothing can be written.
+
+        The directory is made when the run begins: one that is refused leaves nothing.
+        """
+        nearest = next(p for p in (self.directory, *self.directory.parents) if os.path.lexists(p))
+        if not nearest.is_dir():
+            raise ExportRefused(f"{self._shown} cannot be made: {nearest} is not a directory")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise ExportRefused(f"{self._shown} cannot be written to")
         notice(self.directory, self._tell)
 
     def follow(self, home: Path) -> "Following":
@@ -269,7 +274,6 @@ class Following:
 def _logging(home: Path, tell: Tell) -> Iterator[Tell]:
     """Tell, and leave a line in the log of the run."""
     import logging
-    import os
 
     from runtime.outcome import LOG_NAME
     from runtime.redact import Redactor

@@ -220,9 +220,15 @@ def test_a_failing_run_keeps_its_own_exit_status(acl: Acl, artifacts: Path) -> N
 
 def test_a_directory_that_cannot_be_made_refuses_the_run(acl: Acl, tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("a file")
-    said = acl(*ARITH, "--artifacts", "artifacts")
-    assert said.status == 5
-    assert not (tmp_path / "results").exists()
+    for directory in ("artifacts", "artifacts/below"):
+        said = acl(*ARITH, "--artifacts", directory)
+        assert said.status == 5
+        assert not (tmp_path / "results").exists()
+
+
+def test_a_run_that_is_refused_leaves_no_directory(acl: Acl, tmp_path: Path) -> None:
+    assert acl(*ARITH, "--benchmark", "no-such", "--artifacts", "artifacts").status == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_job_that_is_refused_is_told_and_the_run_archived(
