@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: all demo demo-model test check format wheel wheel-check clean
+.PHONY: all demo demo-model test test-harbor check format wheel wheel-check clean
 
 all: $(STAMP)
 
@@ -32,6 +32,18 @@ demo-model: $(VENV)/.demo-model
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered
 
+# Harbor reads our jobs; it needs Python 3.12 or newer, in an environment of its own.
+HARBOR := .venv-harbor
+
+$(HARBOR)/.installed:
+	@$(if $(PYTHON312),,$(error say where Python 3.12 or newer is: make test-harbor PYTHON312=python3.12))
+	$(PYTHON312) -m venv $(HARBOR)
+	$(HARBOR)/bin/python -m pip install --quiet harbor==0.25.0
+	@touch $@
+
+test-harbor: $(STAMP) $(HARBOR)/.installed
+	ACL_HARBOR_PYTHON=$(HARBOR)/bin/python $(BIN)/python -m pytest -q -n 0 -m harbor tests/system
+
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -48,7 +60,7 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(HARBOR) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The wheel holds the four packages and nothing else, and works alone in a clean environment.
 wheel-check: wheel
