@@ -222,8 +222,13 @@ class _Examination:
         report, counts = self._report, self._report.attempts
         assert counts is not None
         if counts.without_end and report.kind != "running":
+            named = [f"{t.id!r} {a.number}" for t, a in state.attempts() if a.finished is None]
+            more = ", …" * (len(named) > _SHOWN)
             report.add(
-                "without_end", "note", f"{counts.without_end} attempts began and never ended"
+                "without_end",
+                "note",
+                f"{counts.without_end} attempts began and never ended:"
+                f" {', '.join(named[:_SHOWN])}{more}",
             )
         if state.finished is None and report.kind == "sealed":
             report.add("interrupted", "note", "it was sealed without having finished")
