@@ -4,6 +4,7 @@ Calls, tokens, cost, model time and tools are those of all tries; turns, times o
 pathologies those of the counted try.
 """
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from exporters.job_analysis.components import is_tested
 from exporters.job_analysis.config import Features
 from exporters.job_analysis.facts import Facts
 from exporters.job_analysis.patches import NAMES, Feature, patch_features
+from exporters.job_analysis.steps import Step
 from exporters.jobs.calls import Spent
 from exporters.jobs.numbers import dollars, rounded, total
 from ledger import events as ev
@@ -95,6 +97,9 @@ def _turns(facts: Facts) -> int | None:
 
 
 def _tokens(facts: Facts) -> dict[str, Feature]:
+    """Of successful calls; of the agent's own steps where no call was recorded."""
+    if not facts.actions.calls and facts.actions.steps:
+        return _tokens_of_steps(facts.actions.steps)
     calls = [one.call for one in facts.actions.calls]
     usages = [call.usage for call in calls if call.success and call.usage is not None]
     spent = Spent.of(calls)
@@ -110,6 +115,24 @@ def _tokens(facts: Facts) -> dict[str, Feature]:
         ),
         "peak_context_tokens": max(sizes, default=None),
         "cost_usd": dollars(spent.cost_usd),
+    }
+
+
+def _tokens_of_steps(steps: Sequence[Step]) -> dict[str, Feature]:
+    sizes = [
+        step.prompt_tokens + step.completion_tokens
+        for step in steps
+        if step.prompt_tokens is not None and step.completion_tokens is not None
+    ]
+    costs = [step.cost_usd for step in steps if step.cost_usd is not None]
+    return {
+        "prompt_tokens": total(step.prompt_tokens for step in steps),
+        "completion_tokens": total(step.completion_tokens for step in steps),
+        "cached_tokens": total(step.cached_tokens for step in steps),
+        "reasoning_tokens": None,
+        "total_tokens": sum(sizes) if sizes else None,
+        "peak_context_tokens": max(sizes, default=None),
+        "cost_usd": dollars(math.fsum(costs)) if len(costs) == len(steps) else None,
     }
 
 
@@ -161,8 +184,11 @@ def _longest_storm(tools: Sequence[Tool]) -> tuple[Tool, ...]:
 
 def _truncations(facts: Facts) -> Iterator[int]:
     yield from (one.seq for one in facts.actions.counted if one.truncated)
-    if facts.actions.harness_truncated is not None:
-        yield facts.actions.harness_truncated
+    told = facts.actions.harness_truncated
+    if told is None and any(step.truncated for step in facts.actions.steps or ()):
+        told = facts.attempt.result
+    if told is not None:
+        yield told
 
 
 def _share(part: int | None, whole: int | None) -> float | None:

@@ -227,6 +227,67 @@ def test_messages_of_a_trajectory_tell_turns_and_tools(tmp_path: Path) -> None:
     assert (found["assistant_turns"], found["total_tool_calls"]) == (2, 1)
 
 
+ATIF = {
+    "schema_version": "ATIF-v1.8",
+    "steps": [
+        {"step_id": 1, "source": "user", "message": "do"},
+        {
+            "step_id": 2,
+            "source": "agent",
+            "message": "x",
+            "tool_calls": [{"function_name": "ls", "arguments": {"at": "."}}],
+            "metrics": {"prompt_tokens": 100, "completion_tokens": 10, "cost_usd": 0.25},
+        },
+        {
+            "step_id": 3,
+            "source": "agent",
+            "message": "y",
+            "metrics": {"prompt_tokens": 300, "completion_tokens": 20, "cost_usd": 0.5},
+        },
+    ],
+}
+ACTF = {
+    "schema_version": "ACTF_v1.0",
+    "steps": [
+        {
+            "step_id": index,
+            "assistant_content": {
+                "content": "x",
+                "tool_calls": [{"function": {"name": "ls", "arguments": "{}"}}]
+                if not index
+                else [],
+            },
+            "metric": {"prompt_tokens_len": size, "completion_tokens_len": 10 + 10 * index},
+        }
+        for index, size in enumerate((100, 300))
+    ],
+}
+
+
+@pytest.mark.parametrize(("trajectory", "cost"), [(ATIF, 0.75), (ACTF, None)])
+def test_known_trajectories_tell_tokens_where_no_call_was_recorded(
+    tmp_path: Path, trajectory: dict[str, Any], cost: float | None
+) -> None:
+    found = of(tmp_path, [], trajectory=trajectory)
+    assert (found["assistant_turns"], found["total_tool_calls"], found["llm_calls"]) == (2, 1, 0)
+    assert (found["prompt_tokens"], found["completion_tokens"]) == (400, 30)
+    assert (found["total_tokens"], found["peak_context_tokens"]) == (430, 320)
+    assert found["cost_usd"] == cost
+
+
+def test_recorded_calls_are_believed_and_not_the_trajectory(tmp_path: Path) -> None:
+    found = of(tmp_path, call("t", usage=usage(7, 1)), trajectory=ATIF)
+    assert (found["assistant_turns"], found["prompt_tokens"]) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    "trajectory", [None, "text", [], [{"said": "x"}], [1, 2], {"steps": [{"source": "user"}]}]
+)
+def test_a_trajectory_of_unknown_shape_tells_nothing(tmp_path: Path, trajectory: object) -> None:
+    found = of(tmp_path, [], trajectory=trajectory)
+    assert found["assistant_turns"] is found["prompt_tokens"] is None
+
+
 def test_where_nothing_was_observed_nothing_is_claimed(tmp_path: Path) -> None:
     found = of(tmp_path, [])
     for name in ("assistant_turns", "loop_detected", "tool_errors", "context_truncation"):
