@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import xxhash
@@ -39,6 +40,35 @@ def _lines(claim: sidefile.Claim) -> frozenset[note.Signature]:
     return frozenset(claim.signed.signatures if claim.signed else ())
 
 
+@dataclass(slots=True)
+class _Beside:
+    """A checkpoint beside the ledger, and what was seen of it in the ledger.
+
+    It was stored there before. Witnesses and other keys may have signed since.
+    """
+
+    found: Found
+    is_stored: bool = False
+    has_origin: bool = False
+    has_lines: bool = False
+
+    def compare(self, stored: sidefile.Claim) -> None:
+        """Look at one of those in the ledger."""
+        own = self.found.claim
+        it, this = stored.checkpoint, own.checkpoint
+        self.is_stored = self.is_stored or (it.size, it.root) == (this.size, this.root)
+        if it == this:
+            self.has_origin = True
+            self.has_lines = self.has_lines or _lines(stored) <= _lines(own)
+
+    def judge(self) -> Iterator[Finding]:
+        """Tell of a row that is gone, or of a line."""
+        if not self.is_stored:
+            yield _missing(self.found, "of this size and root")
+        elif self.has_origin and not self.has_lines:
+            yield _missing(self.found, "with these signatures")
+
+
 class Claims:
     """Every checkpoint there is, compared with the tree as the events come by."""
 
@@ -51,7 +81,9 @@ class Claims:
         self._signatures = Signatures(verifiers, policy)
         self._outside = outside
         self._last_stored = 0
-        self._beside: list[Found] = []
+        self._stored: Iterator[Found | Finding] = iter(())
+        self._next: Found | Finding | None = None
+        self._beside: list[_Beside] = []
         self._waiting: dict[int, list[Found]] = {}
         self._agreed = 0
         self._outside_agreed: int | None = None
@@ -60,13 +92,19 @@ class Claims:
         """Read those beside the ledger: before its size is taken, as it may grow meanwhile."""
         try:
             for beside in sidefile.read(ledger):
-                self._beside.append(Found(beside.path.name, beside.claim))
-                self._add(self._beside[-1])
+                found = Found(beside.path.name, beside.claim)
+                self._beside.append(_Beside(found))
+                self._add(found)
         except LedgerDamaged as error:
             yield broken("checkpoint", error.message)
 
     def load(self, source: Source, extent: Extent) -> Iterator[Finding]:
-        """Read those in the ledger and those given; tell of what is no checkpoint."""
+        """Take those given; those in the ledger are read as the events come by."""
+        self._stored = self._read(source, extent)
+        yield from self._load_outside()
+
+    def _read(self, source: Source, extent: Extent) -> Iterator[Found | Finding]:
+        """Yield those in the ledger, and what is no checkpoint there."""
         wanted = least = 0
         for row_id, size, checksum, text in rows(
             source, "checkpoint", "size, hash, note", extent.checkpoints
@@ -85,32 +123,25 @@ class Claims:
             if not least <= size == claim.checkpoint.size:
                 yield broken("checkpoint", f"{name} stands at size {size}, out of order")
             least = max(least, size)
-            self._last_stored = max(self._last_stored, claim.checkpoint.size)
-            self._add(Found(name, claim))
+            yield Found(name, claim)
         if wanted < extent.checkpoints:
             yield broken("checkpoint_missing", f"checkpoints from {wanted} on cannot be read")
-        yield from self._lost(extent.events)
-        yield from self._load_outside()
 
-    def _lost(self, events: int) -> Iterator[Finding]:
-        """Tell of a row that is gone, or a line: one beside was stored in the ledger before.
-
-        Witnesses and other keys may have signed since.
-        """
-        for found in self._beside:
-            checkpoint = found.claim.checkpoint
-            if checkpoint.size > events:
-                continue
-            stored = [
-                one.claim
-                for one in self._waiting[checkpoint.size]
-                if one not in self._beside and one.claim.checkpoint.root == checkpoint.root
-            ]
-            if not stored:
-                yield _missing(found, "of this size and root")
-            same = [_lines(one) for one in stored if one.checkpoint == checkpoint]
-            if same and not any(lines <= _lines(found.claim) for lines in same):
-                yield _missing(found, "with these signatures")
+    def _pull(self, upto: int) -> Iterator[Found | Finding]:
+        """Yield the next of those in the ledger, as long as they are of at most `upto` events."""
+        while True:
+            one = next(self._stored, None) if self._next is None else self._next
+            if isinstance(one, Found) and one.claim.checkpoint.size > upto:
+                self._next = one
+                return
+            self._next = None
+            if one is None:
+                return
+            if isinstance(one, Found):
+                self._last_stored = max(self._last_stored, one.claim.checkpoint.size)
+                for beside in self._beside:
+                    beside.compare(one.claim)
+            yield one
 
     def _load_outside(self) -> Iterator[Finding]:
         for given in self._outside:
@@ -129,29 +160,60 @@ class Claims:
 
     def compare(self, tree: tlog.Frontier, ledger_id: bytes) -> Iterator[Finding]:
         """Judge the claims about a tree of this size."""
-        for found in self._waiting.pop(tree.size, ()):
-            size, name, claim = tree.size, found.name, found.claim
-            origin = claim.checkpoint.origin
-            of_this = (
-                origin.endswith(f"/{ledger_id.hex()}") if found.bare else claim.is_of(ledger_id)
-            )
-            if not of_this:
-                yield broken("checkpoint_origin", f"{name} is of another ledger: {origin}")
-                if found.outside:
-                    continue
-            if claim.checkpoint.root != tree.root():
-                span = f"events {self._agreed} to {size - 1}"
-                yield broken(
-                    "checkpoint_root",
-                    f"{name} at {size} events has another root: one of {span} or it was altered",
-                    self._agreed,
-                )
-                continue
-            self._agreed = size
+        waiting = self._waiting.pop(tree.size, ())
+        for found in chain(waiting, self._pull(tree.size)):
+            if isinstance(found, Finding):
+                yield found
+            elif found.claim.checkpoint.size == tree.size:
+                yield from self._judge(found, tree, ledger_id)
+
+    def _judge(self, found: Found, tree: tlog.Frontier, ledger_id: bytes) -> Iterator[Finding]:
+        size, name, claim = tree.size, found.name, found.claim
+        origin = claim.checkpoint.origin
+        of_this = origin.endswith(f"/{ledger_id.hex()}") if found.bare else claim.is_of(ledger_id)
+        if not of_this:
+            yield broken("checkpoint_origin", f"{name} is of another ledger: {origin}")
             if found.outside:
-                self._outside_agreed = size
-            if claim.signed is not None:
-                yield from self._signatures.judge(name, size, claim.signed)
+                return
+        if claim.checkpoint.root != tree.root():
+            span = f"events {self._agreed} to {size - 1}"
+            yield broken(
+                "checkpoint_root",
+                f"{name} at {size} events has another root: one of {span} or it was altered",
+                self._agreed,
+            )
+            return
+        self._agreed = size
+        if found.outside:
+            self._outside_agreed = size
+        if claim.signed is not None:
+            yield from self._signatures.judge(name, size, claim.signed)
+
+    def rest(self, size: int, *, intact: bool) -> Iterator[Finding]:
+        """Judge the claims that a tree of `size` events never reached."""
+        never = chain(self._pull(tlog.MAX_SIZE), *(self._waiting[n] for n in sorted(self._waiting)))
+        for found in never:
+            if isinstance(found, Finding):
+                yield found
+            else:
+                yield from self._never_reached(found, size, intact=intact)
+        for beside in self._beside:
+            if beside.found.claim.checkpoint.size <= size:
+                yield from beside.judge()
+
+    def _never_reached(self, found: Found, size: int, *, intact: bool) -> Iterator[Finding]:
+        claimed = found.claim.checkpoint.size
+        if claimed > size:
+            why = f"the ledger has {size} events, {found.name} knows of {claimed}"
+            yield broken("rolled_back", why, size)
+        elif not intact:
+            why = (
+                f"{found.name} at {claimed} events cannot be compared: an event before it cannot"
+                " be read"
+            )
+            yield unproven("checkpoint_unreachable", why)
+        elif claimed == 0:
+            yield broken("checkpoint", f"{found.name} is of no event")
 
     def seal(self, size: int, *, folded: bool) -> Iterator[Finding]:
         """Ask for the checkpoint that a seal writes before the file is folded."""
@@ -159,27 +221,8 @@ class Claims:
             why = f"the ledger was sealed at {size} events, and holds no checkpoint of them"
             yield (broken if folded else unproven)("seal_checkpoint", why, size - 1)
 
-    def finish(self, size: int, *, intact: bool) -> Iterator[Finding]:
-        """Judge the claims that the tree never reached, and say what is proven."""
-        for claimed in sorted(self._waiting):
-            for found in self._waiting[claimed]:
-                if claimed > size:
-                    yield broken(
-                        "rolled_back",
-                        f"the ledger has {size} events, {found.name} knows of {claimed}",
-                        size,
-                    )
-                elif not intact:
-                    yield unproven(
-                        "checkpoint_unreachable",
-                        f"{found.name} at {claimed} events cannot be compared: an event before"
-                        " it cannot be read",
-                    )
-                elif claimed == 0:
-                    yield broken("checkpoint", f"{found.name} is of no event")
-        yield from self._summarize(size)
-
-    def _summarize(self, size: int) -> Iterator[Finding]:
+    def finish(self, size: int) -> Iterator[Finding]:
+        """Say what is proven."""
         if self._agreed < size:
             why = f"events {self._agreed} to {size - 1} are covered by no checkpoint"
             yield unproven("uncovered", why, self._agreed)

@@ -131,9 +131,10 @@ class Verification(Iterator[Finding]):
             why = f"the ledger has {extent.events} events, at least {self._min_size} were wanted"
             yield broken("too_small", why, extent.events)
         yield from _state(walk, source)
+        yield from self._claims.rest(extent.events, intact=walk.intact)
         if self.sealed_at is not None:
             yield from self._claims.seal(self.sealed_at, folded=source.indexed)
-        yield from self._claims.finish(extent.events, intact=walk.intact)
+        yield from self._claims.finish(extent.events)
 
 
 def _is_written(source: Source) -> bool:
