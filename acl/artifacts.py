@@ -158,8 +158,8 @@ def finish_own(
     An archive that fails is told. A job that is refused does not keep the run from being archived;
     then the refusal is raised.
     """
-    options = settled(artifacts, state, options)
     try:
+        options = settled(artifacts, state, options)
         placed = _own_job(state, view, artifacts, options)
         _analyze(placed.directory, state, view, force=False, tell=tell)
     except (AclError, OSError):
@@ -213,6 +213,12 @@ class RunArtifacts:
             raise ExportRefused(f"{self._shown} cannot be made: {nearest} is not a directory")
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise ExportRefused(f"{self._shown} cannot be written to")
+        if self.options.name is not None:
+            name = job_name(RunState(), self.options.name)
+            if os.path.lexists(self.directory / JOBS / name):
+                raise ExportRefused(
+                    f"{self._shown / JOBS / name} is there already", hint="give another --job-name"
+                )
         notice(self.directory, self._tell)
 
     def follow(self, home: Path) -> "Following":

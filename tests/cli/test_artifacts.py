@@ -231,16 +231,25 @@ def test_a_run_that_is_refused_leaves_no_directory(acl: Acl, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_job_that_is_refused_is_told_and_the_run_archived(
-    acl: Acl, artifacts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_of_a_name_that_is_taken_refuses_the_run(acl: Acl, artifacts: Path) -> None:
     (artifacts / "jobs" / "mine").mkdir(parents=True)
-    (artifacts / "jobs" / "mine" / "notes.txt").write_text("x")
-    said = acl(*ARITH, "--artifacts", "artifacts", "--job-name", "mine", "--json")
+    said = acl(*ARITH, "--artifacts", "artifacts", "--job-name", "mine")
+    assert said.status == 5
+    assert not Path("results").exists()
+    said = acl(*ARITH, "--artifacts", "artifacts", "--job-name", "other", "--json")
+    assert said.document()["artifacts"]["job"] == "artifacts/jobs/other"
+
+
+def test_a_job_that_cannot_be_written_is_told_and_the_run_archived(
+    acl: Acl, artifacts: Path
+) -> None:
+    artifacts.mkdir()
+    (artifacts / "jobs").write_text("in the way")
+    said = acl(*ARITH, "--artifacts", "artifacts", "--json")
     assert said.status == 5
     assert said.document()["status"] == "completed"
     assert "not all artifacts of the run were written" in said.err
-    assert (artifacts / "jobs" / "mine" / "notes.txt").read_text() == "x"
+    assert (artifacts / "jobs").read_text() == "in the way"
     assert len(index(artifacts)) == 1
 
 
