@@ -25,6 +25,7 @@ AXES: Final = (
     "implementation",
 )
 NOT_APPLICABLE: Final = "not_applicable"
+ERASED: Final = "erased"
 _MOST_EVENTS: Final = 20
 _AT_LIMIT: Final = 0.9
 _SETUP: Final = frozenset({"plan", "start_harness"})
@@ -144,7 +145,7 @@ def answer_of(facts: Facts) -> str:
     if facts.resolved:
         return "correct"
     if not attempt.verdict:
-        return "not_evaluated"
+        return ERASED if attempt.verdict_erased else "not_evaluated"
     if attempt.score is not None and 0 < attempt.score < threshold(facts.task):
         return "partial"
     return "empty" if facts.answered is False else "wrong"
@@ -219,6 +220,7 @@ def _causes(facts: Facts, found: Found, axes: dict[str, str]) -> Iterator[_Rule]
     yield _Rule("context_truncation", truncated, found.truncated, steps)
     at_limit = axes["long_horizon"] == "max_iter_reached"
     yield _Rule("max_iterations", at_limit, _last_calls(facts))
+    yield _Rule(ERASED, axes["answer"] == ERASED, (attempt.evaluation,))
     unjudged = axes["answer"] == "not_evaluated" and facts.answered is not True
     nothing = unjudged or axes["answer"] == "empty"
     yield _Rule("no_answer", nothing, (attempt.result, attempt.evaluation))
@@ -281,4 +283,4 @@ def _verdict(facts: Facts, answer: str) -> str:
         return "V1" if facts.attempt.number == 1 and not facts.attempt.retries else "V2"
     if answer == "partial":
         return "V3"
-    return "V5" if answer in ("empty", "not_evaluated") else "V4"
+    return "V4" if answer == "wrong" else "V5"
