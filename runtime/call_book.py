@@ -44,7 +44,7 @@ class CallBook:
         self.failures = 0
         self._monotonic = monotonic
         self._changed = threading.Condition()
-        self._sinks: dict[Coordinates, CallSink] = {}
+        self._sinks: dict[Coordinates, list[CallSink]] = {}
         self._whole_process: CallSink | None = None
         self._open: dict[str, _Call] = {}
         self._seen: OrderedDict[str, int] = OrderedDict()
@@ -52,22 +52,24 @@ class CallBook:
     # -- attempts -------------------------------------------------------------------------------
 
     def join(self, sink: CallSink, *, whole_process: bool = False) -> None:
-        """Record calls that name the coordinates of `sink` into it, from now on.
+        """Record calls that name the coordinates of `sink` into it, until it leaves as often.
 
         With `whole_process` it also gets the calls that name none: for a process that works on one
         attempt only, which its starter must know.
         """
         with self._changed:
-            self._sinks[sink.coordinates] = sink
+            self._sinks.setdefault(sink.coordinates, []).append(sink)
             if whole_process:
                 self._whole_process = sink
 
-    def leave(self, sink: CallSink) -> None:
-        """Begin no more calls of `sink`. The ends of those that began are still recorded."""
+    def leave(self, sink: CallSink, *, whole_process: bool = False) -> None:
+        """Take back one `join`. The ends of calls that began are still recorded."""
         with self._changed:
-            if self._sinks.get(sink.coordinates) is sink:
+            joined = self._sinks[sink.coordinates]
+            joined.remove(sink)
+            if not joined:
                 del self._sinks[sink.coordinates]
-            if self._whole_process is sink:
+            if whole_process and self._whole_process is sink:
                 self._whole_process = None
 
     def open_calls(self, sink: CallSink, *, asynchronous: bool | None = None) -> list[str]:
@@ -154,7 +156,10 @@ class CallBook:
         self._try(partial(sink.finished_sync, ends[0]), "end", began)
 
     def _sink_of(self, where: Coordinates | None) -> CallSink | None:
-        return self._whole_process if where is None else self._sinks.get(where)
+        if where is None:
+            return self._whole_process
+        joined = self._sinks.get(where)
+        return joined[-1] if joined else None
 
     def _renamed(self, began: Began) -> Began:
         """A call that ended and is sent again under its old id is another call to us."""
@@ -195,7 +200,7 @@ class CallBook:
                 return
             self._remember(start.call_id)
             self.unattributed += 1
-            runs = {where.run_id: sink for where, sink in self._sinks.items()}
+            runs = {where.run_id: joined[-1] for where, joined in self._sinks.items()}
         reason = "it names no attempt" if began.where is None else "its attempt is not open here"
         _log.warning(
             "model call %s (%s) is given to no attempt: %s", start.call_id, start.model, reason

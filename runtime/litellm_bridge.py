@@ -183,7 +183,7 @@ class LiteLLMCalls:
         try:
             self._settle_here()
         finally:
-            BOOK.leave(self._calls)
+            self._leave()
 
     async def __aenter__(self) -> dict[str, Any]:
         return self.__enter__()
@@ -195,22 +195,35 @@ class LiteLLMCalls:
         trace: TracebackType | None,
     ) -> None:
         try:
-            await self._settle()
+            await self._settle(self._settle_seconds)
         finally:
-            BOOK.leave(self._calls)
+            self._leave()
+
+    def _leave(self) -> None:
+        BOOK.leave(self._calls, whole_process=self._whole_process)
+        if not _is_installed():
+            _log.warning("LiteLLM's callbacks were replaced: calls may be missing")
 
     def _settle_here(self) -> None:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            asyncio.run(self._settle())
+        """Wait in this thread, whose loop, if one runs in it, stands still meanwhile."""
+        seconds = self._settle_seconds
+        if _has_loop():
+            BOOK.wait(self._calls, seconds, asynchronous=False)
+            if left := BOOK.open_calls(self._calls, asynchronous=True):
+                _log.warning("%d model calls are not waited for: use `async with`", len(left))
             return
-        # Reports of this loop's calls need the loop, which stands still in here.
-        BOOK.wait(self._calls, self._settle_seconds, asynchronous=False)
-        if left := BOOK.open_calls(self._calls, asynchronous=True):
-            _log.warning("%d model calls are not waited for: use `async with`", len(left))
+        first = min(seconds, _FLUSH_AFTER_SECONDS)
+        if BOOK.wait(self._calls, first):
+            return
+        if BOOK.open_calls(self._calls, asynchronous=True):
+            # In a thread of its own, as `asyncio.run` leaves its thread without a current loop.
+            settling = threading.Thread(target=lambda: asyncio.run(self._settle(seconds - first)))
+            settling.start()
+            settling.join()
+        else:
+            BOOK.wait(self._calls, seconds - first)
 
-    async def _settle(self) -> None:
+    async def _settle(self, seconds: float) -> None:
         """Wait until all calls of the attempt have ended, or time is up.
 
         Reports come from threads and from tasks of this loop. Only what they leave out is to be
@@ -220,7 +233,7 @@ class LiteLLMCalls:
         begun = time.monotonic()
         while BOOK.open_calls(self._calls):
             waited = time.monotonic() - begun
-            if waited >= self._settle_seconds:
+            if waited >= seconds:
                 break
             if waited >= _FLUSH_AFTER_SECONDS and BOOK.open_calls(self._calls, asynchronous=True):
                 with suppress(TimeoutError):
@@ -244,6 +257,19 @@ def _install() -> None:
         for ours in _OURS:
             if not any(callback is ours for callback in _litellm.callbacks):
                 _litellm.callbacks.append(ours)
+
+
+def _is_installed() -> bool:
+    # LiteLLM spreads its callbacks over several lists when a call is made.
+    return any(callback is _OURS[0] for callback in (*_litellm.callbacks, *_litellm.input_callback))
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _guarded(act: Callable[[], None]) -> None:

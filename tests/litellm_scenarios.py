@@ -243,6 +243,22 @@ def retries_of_litellm(at: Stage) -> None:
         at.ask(stub, acl, num_retries=1)
 
 
+@scenario
+def router(at: Stage) -> None:
+    """Deployment `one` fails and is tried again, then fails twice, and `two` answers for it."""
+
+    def deployment(name: str, stub: StubEndpoint) -> dict[str, Any]:
+        sent = {"model": f"openai/{name}", "api_base": stub.base_url, "api_key": KEY}
+        return {"model_name": name, "litellm_params": sent}
+
+    messages = [{"role": "user", "content": "hello there you"}]
+    with StubEndpoint("500", "answer", "500") as one, StubEndpoint() as two, at.bridge() as acl:
+        deployments = [deployment("one", one), deployment("two", two)]
+        routing = litellm.Router(deployments, fallbacks=[{"one": ["two"]}], num_retries=1)
+        routing.completion("one", messages, metadata=acl["metadata"])
+        asyncio.run(routing.acompletion("one", messages, **acl))
+
+
 # -- costs --------------------------------------------------------------------------------------
 
 

@@ -101,6 +101,18 @@ def test_the_end_of_a_call_whose_attempt_has_ended_still_goes_there() -> None:
     assert sink.kinds[-1] == ("finished", "a")
 
 
+def test_a_sink_that_joined_twice_stays_until_it_left_twice() -> None:
+    book, sink = CallBook(), Sink()
+    book.join(sink)
+    book.join(sink)
+    book.leave(sink)
+    book.begin(began("a"))
+    book.leave(sink)
+    book.begin(began("b"))
+    assert sink.kinds == [("started", "a")]
+    assert book.unattributed == 1
+
+
 def test_a_call_without_coordinates_is_told_to_each_run_once_and_given_to_no_attempt(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -131,7 +143,7 @@ def test_only_a_process_that_was_declared_whole_takes_calls_without_coordinates(
     book.join(sink, whole_process=True)
     book.begin(began("a", None))
     book.begin(began("b", THERE))
-    book.leave(sink)
+    book.leave(sink, whole_process=True)
     book.begin(began("c", None))
     assert sink.kinds == [("started", "a"), ("unattributed", "b")]
 

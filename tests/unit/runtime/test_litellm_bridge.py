@@ -224,6 +224,11 @@ def test_requests_that_are_repeated_inside_are_one_call_that_says_so(ran: Ran) -
         assert ran.end(task).flags == ("inner_retries_unknown",)
 
 
+def test_each_try_and_fallback_of_a_router_is_a_call_of_its_own(ran: Ran) -> None:
+    told = [(call.start.model, call.end and call.end.success) for call in ran.calls("router")]
+    assert told == [("one", False), ("one", True), ("one", False), ("two", True)]
+
+
 # -- costs --------------------------------------------------------------------------------------
 
 
