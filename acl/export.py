@@ -49,23 +49,19 @@ def export(
     the files then say so.
     A run that is followed and whose writer is gone before its end is told as interrupted.
     """
-    from acl.verdict import broken, state_at
+    from acl.verdict import state_at
     from exporters import find_exporter
     from exporters.identity import Identity, Salvaged
     from exporters.write import write_tree
     from ledger import LedgerView
-    from ledger.errors import LedgerDamaged, UsageError
+    from ledger.errors import UsageError
 
     if follow and (salvage or at is not None):
         what = "a damaged ledger" if salvage else "an earlier state"
         raise UsageError(f"{what} is not followed", hint="leave --follow out")
     exporter = find_exporter(layout)
     of_job = _job_options(layout, job_name, trajectory, force=force)
-    faults = broken(run)
-    first = _first_damaged(faults)
-    if faults and not (salvage and first):
-        where = "" if faults[0].seq is None else f" at event {faults[0].seq}"
-        raise LedgerDamaged(f"{run} is damaged{where}: {faults[0].message}", seq=first)
+    damaged_at = _damage(run, salvage=salvage)
     home = _home(run, directory)
     if layout == TILES:
         from acl.export_tiles import export_tiles
@@ -75,9 +71,10 @@ def export(
     if follow:
         _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:
-        state = state_at(view, _size(view.size if first is None else first, at))
-        if faults and first is not None:
-            state = Salvaged.of(state, first)
+        state = state_at(view, _size(view.size if damaged_at is None else damaged_at, at))
+        if damaged_at is not None:
+            state = Salvaged.of(state, damaged_at)
+            message(f"acl: damaged at event {damaged_at}; {state.size} events before it are used")
         if layout == JOBS:
             from acl.export_jobs import export_jobs
 
@@ -90,9 +87,24 @@ def export(
             layout=layout,
             home=home,
         )
-    if faults:
-        message(f"acl: damaged at event {first}; exported the {state.size} events before it")
-    _report(state, directory, layout, len(entries), salvaged=bool(faults), json=json)
+    salvaged = damaged_at is not None
+    _report(state, directory, layout, len(entries), salvaged=salvaged, json=json)
+
+
+def _damage(run: str, *, salvage: bool) -> int | None:
+    """The first event that is damaged, None for an intact ledger.
+
+    Raises LedgerDamaged for damage that is not to be salvaged from, or that leaves nothing.
+    """
+    from acl.verdict import broken
+    from ledger.errors import LedgerDamaged
+
+    faults = broken(run)
+    first = _first_damaged(faults)
+    if faults and not (salvage and first):
+        where = "" if faults[0].seq is None else f" at event {faults[0].seq}"
+        raise LedgerDamaged(f"{run} is damaged{where}: {faults[0].message}", seq=first)
+    return first
 
 
 def _size(held: int, at: int | None) -> int:
