@@ -210,8 +210,13 @@ def _causes(facts: Facts, found: Found, axes: dict[str, str]) -> Iterator[_Rule]
     faults = set(_faults(facts))
     attempt = facts.attempt
     end = (*attempt.retries, attempt.finished)
-    for name in ("cancelled", "setup_error", "environment_error", "provider_error"):
+    for name in ("cancelled", "setup_error", "environment_error"):
         yield _Rule(name, name in faults, end)
+    failed = [one for one in facts.actions.calls if one.failed]
+    calls = [one.call.index for one in failed]
+    yield _Rule(
+        "provider_error", "provider_error" in faults, [*(one.seq for one in failed), *end], calls
+    )
     for name in ("timeout", "run_error"):
         yield _Rule(name, name in faults, (attempt.finished,))
     yield _Rule("eval_error", "eval_error" in faults, (attempt.evaluation, attempt.finished))

@@ -50,6 +50,13 @@ def test_a_failed_run_is_told_by_where_it_failed(
     assert one["correctness_verdict"] == "V5"
 
 
+def test_calls_that_failed_are_the_evidence_of_a_provider_error(tmp_path: Path) -> None:
+    during = [*call("t", index=0), *call("t", index=1, error="provider_timeout")]
+    one = diagnosed(tmp_path, broken("t", code="provider_timeout", during=during))
+    assert one["evidence_events"] == [9, 11]
+    assert one["evidence_step_ids"] == [1]
+
+
 def test_a_failed_verifier_is_not_blamed_on_the_agent(tmp_path: Path) -> None:
     one = diagnosed(tmp_path, unjudged("t"))
     assert one["primary"] == one["axes"]["execution"] == "eval_error"
