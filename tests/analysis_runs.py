@@ -294,3 +294,40 @@ def tool(task: str, name: str = "ls", arguments: object = None, **fields: Any) -
 
 def phase(task: str, name: ev.Phase, previous: ev.Phase | None = None, **fields: Any) -> Any:
     return ev.PhaseEntered(task=task, attempt=1, phase=name, previous=previous, **fields)
+
+
+def mixed() -> Job:
+    """Forty tasks: resolved and not, partly, with errors, of several kinds, with all features."""
+    job = Job()
+    for index in range(40):
+        name = f"task-{index:02}"
+        turns, failing = 1 + index * 7 % 11, index % 6 == 5
+        during = [
+            event
+            for turn in range(turns)
+            for event in call(
+                name,
+                index=turn,
+                usage=ev.Usage(input_tokens=100 + 13 * turn + index, output_tokens=5 + index % 4),
+                cost_usd=0.001 * (turn + 1),
+                ttft_ms=50.0 + index,
+            )
+        ]
+        during += [
+            tool(name, "bash", {"command": f"make test {n // (1 + index % 3)}"}, is_error=failing)
+            for n in range(index % 8)
+        ]
+        about = {
+            "difficulty": ("easy", "medium", "hard", "very_hard")[index * 3 % 4],
+            "domain": ("web", "data", "cli")[index % 3],
+            "tags": ["python", ("web", "data", "cli")[index % 3], "x", f"bug-{index % 5}"],
+            "lines": index * index % 17,
+        }
+        if index % 10 == 9:
+            made = broken(name, code="provider_server_error", during=during)
+        elif (index * 3 % 4) + index % 3 < 3:
+            made = right(name, during=during)
+        else:
+            made = wrong(name, during=during, score=0.25 * (index % 2))
+        job.add(name, made, category=("a", "b")[index % 2], **about)
+    return job

@@ -2,14 +2,17 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from exporters.details import LAYOUT, export_details
 from exporters.identity import Identity
+from exporters.job_analysis import AnalysisConfig
 from exporters.jobs.place import write_job
 from exporters.write import write_tree
 from ledger.fold import fold
 from ledger.view import LedgerView
+from tests.analysis_runs import analyzed, mixed, options
 from tests.golden.runs import RUNS
 from tests.job_runs import agents
 
@@ -17,6 +20,13 @@ TREES = Path(__file__).parent / "details"
 JOBS = Path(__file__).parent / "jobs"
 JOB_RUNS = {name: RUNS[name] for name in ("empty", "full", "interrupted", "reused")} | {
     "agents": agents
+}
+
+ANALYSES = Path(__file__).parent / "analysis"
+ANALYSIS_RUNS: dict[str, tuple[Callable[[Path], object], AnalysisConfig]] = {
+    "agents": (agents, AnalysisConfig()),
+    "attempts": (RUNS["full"], options(analysis={"unit": "attempt"})),
+    "mixed": (mixed().write, AnalysisConfig()),
 }
 
 
@@ -36,6 +46,14 @@ def main() -> None:
             with LedgerView.open(Path(scratch) / "run") as view:
                 placed = write_job(Path(scratch), fold(view.events()), view)
             shutil.copytree(placed.directory, JOBS / name)
+    shutil.rmtree(ANALYSES, ignore_errors=True)
+    for name, (build, config) in ANALYSIS_RUNS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            build(Path(scratch))
+            for path, data in analyzed(Path(scratch), config).files.items():
+                target = ANALYSES / name / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
 
 
 if __name__ == "__main__":
