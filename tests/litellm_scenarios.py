@@ -265,12 +265,16 @@ def router(at: Stage) -> None:
 @scenario
 def priced(at: Stage) -> None:
     with StubEndpoint() as stub, at.bridge() as acl:
-        at.ask(stub, acl, input_cost_per_token=1e-6, output_cost_per_token=2e-6)
+        own = {"input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}
+        at.ask(stub, acl, **own)
         prices = {"input_cost_per_token": 3e-6, "output_cost_per_token": 4e-6}
         registered = {"openai/registered": {**prices, "litellm_provider": "openai"}}
         litellm.register_model(registered)
         at.ask(stub, acl, model="openai/registered")
         at.ask(stub, acl, model="openai/gpt-4o-2024-08-06")
+        asyncio.run(ask_async(stub, acl, **own))
+        asked = {"stream": True, "stream_options": {"include_usage": True}}
+        asyncio.run(ask_async(stub, acl, **own, **asked))
         free = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
         at.ask(stub, acl, **free)
 

@@ -114,6 +114,15 @@ def test_no_scenario_ran_into_an_error_of_its_own(ran: Ran) -> None:
     assert "no_error" not in ran.facts
 
 
+def test_every_end_has_litellms_details(ran: Ran) -> None:
+    ends = [r.event for r in ran.events if isinstance(r.event, ev.CallFinished)]
+    assert len(ends) > 150
+    for end in ends:
+        assert "no_details" not in end.flags
+        assert end.duration_ms is not None
+        assert (end.started_at or "") <= (end.finished_at or "")
+
+
 # -- answers ------------------------------------------------------------------------------------
 
 
@@ -234,11 +243,12 @@ def test_each_try_and_fallback_of_a_router_is_a_call_of_its_own(ran: Ran) -> Non
 
 def test_an_unknown_price_is_no_cost_and_a_known_one_names_its_source(ran: Ran) -> None:
     assert (ran.end("sync").cost_usd, ran.end("sync").cost_source) == (None, "unknown")
-    own, registered, known, free = ran.ends("priced")
-    assert own.cost_usd == pytest.approx(3 * 1e-6 + 4 * 2e-6)
+    own, registered, known, awaited, streamed, free = ran.ends("priced")
+    for end in (own, awaited, streamed):
+        assert end.cost_usd == pytest.approx(3 * 1e-6 + 4 * 2e-6)
     assert registered.cost_usd == pytest.approx(3 * 3e-6 + 4 * 4e-6)
     assert known.cost_usd == pytest.approx(3 * 2.5e-6 + 4 * 10e-6)
-    for end in (own, registered, known):
+    for end in (own, registered, known, awaited, streamed):
         assert str(end.cost_source).startswith("price_table:litellm-")
     assert free.cost_usd is None
 
