@@ -28,6 +28,7 @@ KEPT: Final = frozenset(
 JOBS: Final = "jobs"
 
 _STAGES: Final = (".tmp.", TEMPORARY)
+_MOVED_AWAY: Final = ".old"
 _PROJECT: Final = (".git", "pyproject.toml")
 _MAGIC: Final = b"SQLite format 3\0"
 _APPLICATION_ID: Final = slice(68, 72)
@@ -127,11 +128,15 @@ def _is_directory(path: Path) -> bool:
 
 
 def _is_at_work(stage: Path) -> bool:
-    """Whether an exporter has the lock on its staging directory."""
-    if not _is_directory(stage):
+    """Whether an exporter has the lock on its staging directory.
+
+    What it moved out of the way meanwhile is called for the same directory, and is its too.
+    """
+    held = stage.with_name(stage.name.removesuffix(_MOVED_AWAY))
+    if not _is_directory(held):
         return False
     try:
-        with Folder.open(stage) as folder:
+        with Folder.open(held) as folder:
             return not folder.try_lock()
     except (OSError, ExportRefused):
         return False

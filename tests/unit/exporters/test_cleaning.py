@@ -134,6 +134,7 @@ def test_stages_that_nobody_writes_any_more_go(root: Path) -> None:
         root, "jobs/.tmp.job.123/x", "jobs/.tmp.other.9/x", "jobs/.acl-job-0/x", "jobs/job/.tmp.x/x"
     )
     (root / "jobs" / ".tmp.link").symlink_to(root)
+    put(root, "jobs/.tmp.other.9.old/x")
     with Folder.open(root / "jobs" / ".tmp.other.9") as held:
         assert held.try_lock()
         assert plan(root).removed == ["jobs/.acl-job-0", "jobs/.tmp.job.123", "jobs/.tmp.link"]
