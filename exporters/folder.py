@@ -215,13 +215,16 @@ class Folder:
         finally:
             os.close(directory)
 
-    def replace(self, file: OutFile) -> Entry:
-        """Put a file in the place of another, or of none, at once."""
+    def replace(self, file: OutFile, *, durable: bool = True) -> Entry:
+        """Put a file in the place of another, or of none, at once.
+
+        Its bytes are on disk, unless `durable` is false: then whoever writes many sees to that.
+        """
         path = checked_path(file.path)
         directory = self._touch(path)
         temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
         try:
-            entry = self._create(file, temporary, directory)
+            entry = self._create(file, temporary, directory, durable=durable)
             try:
                 os.rename(
                     temporary,
@@ -236,7 +239,7 @@ class Folder:
         finally:
             os.close(directory)
 
-    def _create(self, file: OutFile, name: str, directory: int) -> Entry:
+    def _create(self, file: OutFile, name: str, directory: int, *, durable: bool = True) -> Entry:
         digest, size = hashlib.sha256(), 0
         chunks = (file.data,) if isinstance(file.data, bytes) else file.data
         try:
@@ -250,7 +253,8 @@ class Folder:
                     _write(out, chunk)
                     digest.update(chunk)
                     size += len(chunk)
-                os.fsync(out.fileno())
+                if durable:
+                    os.fsync(out.fileno())
             whole = True
         except OSError as error:
             raise self._failed(file.path, error) from error

@@ -10,7 +10,9 @@ What was erased is not there. A directory is its own manifest: each file of it i
 the checkpoint. Memory is bounded by the largest single value.
 """
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +34,9 @@ CHECKPOINT: Final = "checkpoint"
 
 _HINT: Final = "make one with `acl checkpoint`"
 _MOST_BYTES: Final = 65_536
+_REMEMBERED: Final = 65_536
+# There are as many files as events; where `sync` waits for the disk, once is enough for all.
+_EACH_IS_SYNCED: Final = sys.platform != "linux"
 _ADDRESSED: Final = re.compile(r"(body|blob)/[0-9a-f]{64}")
 
 
@@ -73,7 +78,7 @@ class Log(Protocol):
 class Part:
     """One file of the directory; `data` is None for one that must not be there any more.
 
-    What stands under its own digest is `addressed`: if it is there, it need not be made again.
+    What several events may name is `addressed`: it comes again for each, and is always the same.
     """
 
     path: str
@@ -89,6 +94,8 @@ class Published:
     written: int = 0
     kept: int = 0
     erased: list[int] = field(default_factory=list)
+    seen: dict[str, None] = field(default_factory=dict, repr=False)
+    """Pieces that were looked at last, oldest first: many events name the same."""
 
 
 def export_tiles(state: RunState, blobs: Blobs) -> Iterator[OutFile]:
@@ -133,7 +140,7 @@ def publish(log: Log, directory: Path) -> Published:
         folder.clear_temporaries()
         for part in parts(log, told.claim.checkpoint, told.erased.append):
             _write(folder, part, told)
-        folder.sync()
+        _settle(folder)
         # Whoever reads it finds everything that it covers.
         _write(folder, Part(CHECKPOINT, lambda: checkpoint), told)
         folder.sync()
@@ -209,9 +216,12 @@ def _write(folder: Folder, part: Part, told: Published) -> None:
     if part.data is None:
         folder.remove(part.path)
         return
-    if part.addressed and folder.holds(part.path):
-        told.kept += 1
+    if part.path in told.seen:
         return
+    if part.addressed:
+        told.seen[part.path] = None
+        if len(told.seen) > _REMEMBERED:
+            del told.seen[next(iter(told.seen))]
     try:
         data = part.data()
     except RunNotFound:
@@ -220,8 +230,16 @@ def _write(folder: Folder, part: Part, told: Published) -> None:
     if _stands(folder, part.path, data):
         told.kept += 1
     else:
-        folder.replace(OutFile(part.path, data))
+        durable = _EACH_IS_SYNCED or part.path == CHECKPOINT
+        folder.replace(OutFile(part.path, data), durable=durable)
         told.written += 1
+
+
+def _settle(folder: Folder) -> None:
+    """Have everything on disk that was written."""
+    folder.sync()
+    if not _EACH_IS_SYNCED:
+        os.sync()
 
 
 def _stands(folder: Folder, path: str, data: bytes) -> bool:

@@ -26,6 +26,7 @@ def no_waiting_for_the_disk():
     """Hundreds of small files are written durably; no test here asks what a power cut leaves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(os, "sync", lambda: None)
         yield
 
 
@@ -120,6 +121,7 @@ def test_a_damaged_file_of_the_log_is_written_again(run, tmp_path):
         next((target / "tile" / "0").rglob("*.p/*")),
         next((target / "tile" / "entries").rglob("*.p/*")),
         next((target / "body").iterdir()),
+        next((target / "blob").iterdir()),
     ):
         path.write_bytes(b"x")
         with pytest.raises((Wrong, ValueError)):
@@ -241,11 +243,11 @@ def test_an_export_that_was_killed_published_nothing_and_is_finished_later(
     target, written = tmp_path / "t", []
     replace = Folder.replace
 
-    def killing(self, file):
+    def killing(self, file, **how):
         if len(written) == after:
             raise Killed
         written.append(file.path)
-        return replace(self, file)
+        return replace(self, file, **how)
 
     monkeypatch.setattr(Folder, "replace", killing)
     with pytest.raises(Killed):
@@ -266,13 +268,24 @@ def test_an_export_that_was_killed_published_nothing_and_is_finished_later(
 def test_the_checkpoint_is_written_after_everything_that_it_covers(run, tmp_path, monkeypatch):
     order = []
     replace, sync = Folder.replace, Folder.sync
-    monkeypatch.setattr(
-        Folder, "replace", lambda self, file: (order.append(file.path), replace(self, file))[1]
-    )
-    monkeypatch.setattr(Folder, "sync", lambda self: (order.append("sync"), sync(self))[1])
+
+    def replacing(self, file, *, durable=True):
+        order.append((file.path, durable))
+        return replace(self, file, durable=durable)
+
+    monkeypatch.setattr(Folder, "replace", replacing)
+    monkeypatch.setattr(Folder, "sync", lambda self: (order.append("names"), sync(self))[1])
+    monkeypatch.setattr(os, "sync", lambda: order.append("everything"))
     published(run, tmp_path / "t")
-    assert order[-3:] == ["sync", "checkpoint", "sync"]
-    assert order.count("checkpoint") == 1
+    *before, checkpoint, last = order
+    assert (checkpoint, last) == (("checkpoint", True), "names")
+    # Either each file was synced when it was written, or all at once.
+    settled = [step for step in before if not isinstance(step, tuple)]
+    assert settled in (["names"], ["names", "everything"])
+    assert before[-len(settled) :] == settled
+    each = all(step[1] for step in before if isinstance(step, tuple))
+    assert each or settled == ["names", "everything"]
+    assert order.count(checkpoint) == 1
 
 
 def test_a_checkpoint_with_another_root_is_never_published(tmp_path, monkeypatch):

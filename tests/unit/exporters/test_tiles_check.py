@@ -19,6 +19,7 @@ def no_waiting_for_the_disk():
     """Hundreds of small files are written durably; no test here asks what a power cut leaves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(os, "sync", lambda: None)
         yield
 
 
