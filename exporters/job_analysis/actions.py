@@ -108,6 +108,7 @@ def read_actions(attempt: AttemptState, reading: Reading, blobs: Blobs) -> Actio
     elif found.calls:
         found.tools = list(_asked_tools(found.counted))
         found.all_tools = sum(len(call.tools) for call in found.calls)
+        found.all_tool_errors = None if found.all_tools else 0
     if not found.calls and result is not None and attempt.result is not None:
         _from_trajectory(found, reading.value(attempt.result, result.trajectory), attempt.result)
     return found

@@ -330,3 +330,9 @@ def test_long_conversations_are_read_in_bounded_memory(tmp_path: Path) -> None:
             tracemalloc.stop()
     assert Analysis(files).features("t")["llm_calls"] == 60
     assert peak < 8_000_000
+
+
+def test_a_model_that_asked_for_no_tool_had_no_tool_error(tmp_path: Path) -> None:
+    found = of(tmp_path, call("t"))
+    assert (found["total_tool_calls"], found["tool_errors"]) == (0, 0)
+    assert found["tool_error_storm"] is False
