@@ -3,6 +3,7 @@
 The table of what LiteLLM reports in which case is section 4.1 of the page on recording model calls.
 """
 
+import fcntl
 import json
 import os
 import subprocess
@@ -93,7 +94,23 @@ def events_of(path: Path) -> list[Recorded]:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    results = tmp_path_factory.mktemp("litellm")
+    """The scenarios, run once, also where several workers share the tests."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    told = shared / "litellm.json"
+    with (shared / "litellm.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not told.exists():
+            told.write_text(scenarios(shared / "litellm"), "utf-8")
+    facts = json.loads(told.read_text("utf-8"))
+    path = Path(facts["path"])
+    return Ran(path, events_of(path), facts)
+
+
+def scenarios(results: Path) -> str:
+    """Run them; return the line of JSON that they print."""
+    results.mkdir()
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "litellm_scenarios.py"), str(results)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -103,9 +120,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    facts = json.loads(done.stdout.splitlines()[-1])
-    path = Path(facts["path"])
-    return Ran(path, events_of(path), facts)
+    return done.stdout.splitlines()[-1]
 
 
 def test_no_scenario_ran_into_an_error_of_its_own(ran: Ran) -> None:
