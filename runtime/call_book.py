@@ -148,8 +148,8 @@ class CallBook:
         sink, began = call.sink, call.began
         if not call.stored:
             began = replace(began, flags=began.flags | {START_UNSEEN})
-            if not self._try(partial(sink.started_sync, began.start), "start", began):
-                return
+            # If it is refused, it may be there: who told it then was not answered.
+            self._try(partial(sink.started_sync, began.start), "start", began)
         ends: list[CallEnd] = []
         if not self._try(lambda: ends.append(read(began)), "report of the end", began):
             ends = [bare_end(began, success=success)]

@@ -9,7 +9,7 @@ Every field is optional to us: one that is missing or odd costs that field and n
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ class Began:
 
     where: Coordinates | None
     start: CallStart
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
     flags: frozenset[str] = frozenset()
 
 

@@ -180,6 +180,20 @@ def test_a_start_that_could_not_be_stored_is_stored_with_the_end() -> None:
     assert START_UNSEEN in sink.flags
 
 
+def test_the_end_is_told_also_where_nobody_answered_that_the_start_is_stored() -> None:
+    class Mute(Sink):
+        def started_sync(self, call: CallStart) -> None:
+            super().started_sync(call)
+            self.refuses.add("started")
+            raise NotStored("no answer")
+
+    book, sink = CallBook(), Mute()
+    book.join(sink)
+    book.begin(began("a"))
+    ends(book, "a")
+    assert sink.kinds == [("started", "a"), ("finished", "a")]
+
+
 def test_what_cannot_be_stored_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     book, sink = CallBook(), Sink(HERE, "finished")
     book.join(sink)
