@@ -126,7 +126,8 @@ def _complete(folder: Folder) -> listing.Index:
             metadata = _metadata(folder, archive_id)
             # An archive of somebody else is nobody's to list.
             if metadata is not None:
-                index = _list(folder, index, metadata)
+                _list(folder, index, metadata)
+                index = _read_index(folder)
     return index
 
 
@@ -139,11 +140,10 @@ def _read_index(folder: Folder) -> listing.Index:
     return listing.parse(data, str(folder.path / listing.NAME))
 
 
-def _list(folder: Folder, index: listing.Index, metadata: Metadata) -> listing.Index:
+def _list(folder: Folder, index: listing.Index, metadata: Metadata) -> None:
     data = index.with_entry(metadata.entry())
     folder.replace(OutFile(listing.NAME, data))
     folder.sync_self()
-    return listing.parse(data, str(folder.path / listing.NAME))
 
 
 def _clear(folder: Folder) -> None:

@@ -1,6 +1,6 @@
-"""Kills a program that archives at each of its steps in turn; run by the tests beside it.
+"""Kills a program that archives after each of its steps in turn; run by the tests beside it.
 
-For each n: a child archives a run in directory n and is killed at its n-th step. Prints one JSON
+For each n: a child archives a run in directory n and is killed after its n-th step. Prints one JSON
 line per child: its directory, and whether it came to its end.
 """
 
@@ -20,17 +20,17 @@ STEPS = frozenset(
 )
 
 
-def main(folder: Path, moment: str) -> None:
+def main(folder: Path) -> None:
     earlier, run = write(folder / "earlier", run_id="r0"), write(folder / "run")
     snapshots = shot(earlier), shot(run)
     n = 0
     finished = False
     while not finished:
-        artifacts = folder / f"{moment}-{n}" / "artifacts"
+        artifacts = folder / str(n) / "artifacts"
         archive(artifacts, snapshots[0])
         child = os.fork()
         if child == 0:
-            kill_at(n, moment)
+            kill_after(n)
             archive(artifacts, snapshots[1])
             os._exit(0)
         _, status = os.waitpid(child, 0)
@@ -39,12 +39,11 @@ def main(folder: Path, moment: str) -> None:
         n += 1
 
 
-def kill_at(n: int, moment: str) -> None:
+def kill_after(n: int) -> None:
     left = [n]
-    when = "c_call" if moment == "before" else "c_return"
 
     def count(_frame: FrameType, event: str, argument: object) -> None:
-        if event == when and getattr(argument, "__name__", "") in STEPS:
+        if event == "c_return" and getattr(argument, "__name__", "") in STEPS:
             left[0] -= 1
             if left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -53,4 +52,4 @@ def kill_at(n: int, moment: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]))
