@@ -24,14 +24,17 @@ _Container = dict[str, object] | list[object] | tuple[object, ...] | SpilledList
 Fetch = Callable[[bytes], bytes]
 
 DEFAULT_BUDGET = 2**31
-"""Bytes of blobs that one value may stand for."""
+"""Bytes of memory, about, that one value may stand for."""
+# What a list or object takes beside what it holds, and an item of one: of little text can be much.
+_CONTAINER_BYTES = 64
+_ITEM_BYTES = 8
 
 
 def resolve(value: object, fetch: Fetch, *, budget: int = DEFAULT_BUDGET) -> object:
     """Put the stored pieces back in: the value as it was given to `encode`.
 
     A few references can stand for an astronomical value, so each fetch counts, the repeated ones
-    too. Raises LedgerDamaged when more than `budget` bytes were fetched, when a piece is not what
+    too. Raises LedgerDamaged when the value takes over `budget` bytes, when a piece is not what
     its reference says, and for nesting over `MAX_DEPTH`.
     """
     return _Resolver(fetch, budget).whole(value, 0)
@@ -65,6 +68,8 @@ class _Resolver:
         items: list[object] = []
         for digest in value.pieces:
             data = self._get(digest)
+            brackets = data.count(b"[") + data.count(b"{")
+            self._spend(_CONTAINER_BYTES * brackets + _ITEM_BYTES * data.count(b","))
             piece = list_piece(data)
             # Most pieces refer to nothing and are flat: nothing to put in, no depth to count.
             is_whole = not has_envelopes(data) and surely_within(data, MAX_DEPTH - depth)
@@ -89,13 +94,16 @@ class _Resolver:
 
     def _get(self, digest: bytes) -> bytes:
         data = self._fetch(digest)
-        self._left -= len(data)
+        self._spend(len(data))
+        return data
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
         if self._left < 0:
             raise LedgerDamaged(
                 f"references stand for more than {self._budget} bytes",
                 hint="raise the budget only for a ledger from a source you trust",
             )
-        return data
 
 
 def list_piece(data: bytes) -> list[object]:

@@ -52,21 +52,21 @@ def bomb(run: Path) -> None:
 
 
 def large_segments(run: Path) -> None:
-    """Twelve segments of 200 MB each, whose blobs follow each other by the rules."""
+    """Ten segments of 100 MB each, whose blobs follow each other by the rules."""
     path, _, _ = begun(run)
-    size = 200_000_000
+    size = 100_000_000
     data, digest = zeros(size), sha256(bytes(size)).hexdigest()
     forge(
         path,
-        *(f"INSERT INTO blobsegment VALUES {part_row(n << 20, data, size)}" for n in range(12)),
-        *(f"INSERT INTO blob VALUES ({n}, x'{digest}', {n}, 0, {size})" for n in range(12)),
+        *(f"INSERT INTO blobsegment VALUES {part_row(n << 20, data, size)}" for n in range(10)),
+        *(f"INSERT INTO blob VALUES ({n}, x'{digest}', {n}, 0, {size})" for n in range(10)),
     )
 
 
 def overlapping_blobs(run: Path) -> None:
-    """A hundred thousand rows that each claim the same 200 MB."""
+    """A hundred thousand rows that each claim the same 100 MB."""
     path, _, _ = begun(run)
-    size = 200_000_000
+    size = 100_000_000
     forge(
         path,
         f"INSERT INTO blobsegment VALUES {part_row(0, zeros(size), size)}",
@@ -121,22 +121,22 @@ def overlapping_events(run: Path) -> None:
 
 
 def many_checkpoints(run: Path) -> None:
-    """A million rows of checkpoints of one event."""
+    """A hundred thousand rows of checkpoints of one event."""
     path, _, _ = begun(run)
     text = f"acl/unsigned/{'00' * 16}\n1\n{'A' * 43}=\n"
     forge(
         path,
-        "WITH RECURSIVE n(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM n WHERE x < 999999)"
+        "WITH RECURSIVE n(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM n WHERE x < 99999)"
         f" INSERT INTO checkpoint SELECT x, 1, {part_hash(text.encode())}, '{text}' FROM n",
     )
 
 
 def many_rows(run: Path) -> None:
-    """A million rows that name the first event once more."""
+    """Twenty thousand rows that name the first event once more."""
     path, _, _ = begun(run)
     forge(
         path,
-        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000)"
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000)"
         " INSERT INTO event SELECT x, 0, 0 FROM n",
     )
 
@@ -144,7 +144,7 @@ def many_rows(run: Path) -> None:
 def many_erasures(run: Path) -> None:
     """Bodies that are gone, and rows of erasures, both by the ten thousands."""
     path, first, header = begun(run)
-    empty = [stored(header, seq, 81, b"x") for seq in range(1, 30_000)]
+    empty = [stored(header, seq, 81, b"x") for seq in range(1, 10_000)]
     replace_events(
         path,
         [first, *((head, b"y") for head, _ in empty)],
@@ -249,21 +249,21 @@ def endless_lists(run: Path) -> None:
 
 
 def long_names(run: Path) -> None:
-    """Ten thousand events of tasks whose ids have 60,000 bytes: hardly anything on disk."""
+    """Three thousand events of tasks whose ids have 60,000 bytes: hardly anything on disk."""
     path, first, header = begun(run)
     body = f'{{"reason":"r",{SALT},"v":1}}'.encode()
     made = (
-        stored(header, seq, 19, body, task=f"{seq:05}" + "n" * 59_995) for seq in range(1, 10_001)
+        stored(header, seq, 19, body, task=f"{seq:05}" + "n" * 59_995) for seq in range(1, 3_001)
     )
     replace_events_in_parts(path, first, made)
 
 
 def replace_events_in_parts(path: Path, first: Record, more: object) -> None:
-    """Store events segment by segment, of 200 MB each."""
+    """Store events segment by segment, of 100 MB each."""
     rows, segments = ["(0, 0, 0)"], []
     plain = bytearray(first[0] + first[1])
     for seq, (head, body) in enumerate(more, 1):  # type: ignore[arg-type,var-annotated]
-        if len(plain) > 200_000_000:
+        if len(plain) > 100_000_000:
             segments.append(bytes(plain))
             plain.clear()
         rows.append(f"({seq}, {len(segments)}, {len(plain)})")
