@@ -141,7 +141,8 @@ def _show_tasks(state: Any, *, json: bool) -> None:
 def _source_of(task: Any) -> str | None:
     """The run that a task comes from, or those that its attempts come from that came alone."""
     if task.reused:
-        return str((task.origin or task.claim).run_id)
+        source = task.origin or task.claim
+        return str(source.run_id) if source else "(erased)"
     return ", ".join(sorted({one.source_run for one in task.reused_attempts})) or None
 
 
