@@ -130,3 +130,28 @@ def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     with pytest.raises(ExportRefused):
         Folder.open(tmp_path / "a")
+
+
+def test_a_directory_is_taken_with_all_below_it_and_removed_with_all_below_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "stage").mkdir()
+    (tmp_path / "target").mkdir()
+    with Folder.open(tmp_path / "stage") as stage, Folder.open(tmp_path / "target") as target:
+        stage.create(OutFile("trial/agent/a", b"one"))
+        target.take(stage, "trial")
+        assert list(target.files()) == ["trial/agent/a"]
+        assert names(tmp_path / "stage") == []
+        target.remove_tree("trial")
+        target.remove_tree("trial")
+    assert names(tmp_path / "target") == []
+
+
+def test_a_link_is_not_removed_as_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "trial").symlink_to(tmp_path / "elsewhere")
+    with Folder.open(tmp_path / "target") as target, pytest.raises(ExportRefused):
+        target.remove_tree("trial")
+    assert names(tmp_path / "elsewhere") == ["kept"]

@@ -6,7 +6,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporters.names import MAX_STEM, detail_names
+from exporters.names import MAX_STEM, detail_names, distinct_names
 from ledger.state import TaskState
 
 
@@ -120,3 +120,13 @@ def test_names_do_not_depend_on_the_order_of_tasks(
     keys = list(found.items())
     random.shuffle(keys)
     assert detail_names(tasks(*keys)) == detail_names(tasks(*found.items()))
+
+
+def test_a_reserved_name_is_no_tasks_whatever_its_case() -> None:
+    keys = {task_id: (task_id, None) for task_id in ("analysis", "Analysis", "analysis2")}
+    found = distinct_names(keys, frozenset({"analysis"}))
+    assert found == {
+        "analysis": "analysis" + mark("analysis"),
+        "Analysis": "Analysis" + mark("Analysis"),
+        "analysis2": "analysis2",
+    }

@@ -358,3 +358,21 @@ def test_where_it_is_made_anew_only_that_is_counted_here(alone: Ledger) -> None:
     counted, discarded = own(alone)
     assert (counted.calls, counted.cost_usd) == (1, 2.0)
     assert (discarded.calls, discarded.cost_usd) == (1, 0.25)
+
+
+def test_phases_are_those_of_the_counted_try_and_tools_those_of_all(store: Store) -> None:
+    def tried() -> list[ev.AnyEvent]:
+        return [
+            ev.PlanResolved(task="t", attempt=1, plan={}, plan_hash="0" * 64),
+            ev.PhaseEntered(task="t", attempt=1, phase="run_harness"),
+            ev.ToolFinished(task="t", attempt=1, name="ls"),
+        ]
+
+    opening = [*say.opening("t"), ev.TaskStarted(task="t"), ev.AttemptStarted(task="t", attempt=1)]
+    events = store([*opening, *tried(), retry(), *tried(), say.result("t")])
+    attempt = fold(events).tasks["t"].attempts[1]
+    phases = [recorded.seq for recorded in events if recorded.type == "phase.entered"]
+    assert attempt.phases == phases[1:]
+    assert attempt.tools == [
+        recorded.seq for recorded in events if recorded.type == "tool.finished"
+    ]

@@ -252,3 +252,22 @@ def test_measures_of_the_evaluation_are_rewards_of_their_own(tmp_path: Path) -> 
         "reward": {"1.0": ["a"]},
         "share": {"0.333333": ["a"]},
     }
+
+
+def test_where_nothing_was_judged_the_mean_is_zero_and_nothing_is_graded(tmp_path: Path) -> None:
+    path = run(tmp_path, *say.whole("a", say.broken("a")), *say.whole("b", say.broken("b")))
+    found = the_eval(path)
+    assert (found["n_trials"], found["metrics"], found["reward_stats"]) == (0, [{"mean": 0.0}], {})
+    told = result(path)["acl"]
+    assert (told["n_resolved"], told["resolve_rate"], told["mean_over_graded"]) == (0, 0.0, None)
+
+
+@pytest.mark.parametrize("phase", ["open_environment", "start_harness", "run_harness", "evaluate"])
+def test_an_error_in_any_phase_is_one_trial_with_an_exception(tmp_path: Path, phase: str) -> None:
+    path = run(tmp_path, *say.whole("a", say.broken("a", code="TimeoutError", phase=phase)))
+    found = the_eval(path)
+    assert found["n_errors"] == 1
+    ((kind, names),) = found["exception_stats"].items()
+    assert kind.endswith("TimeoutError")
+    assert names == ["a"]
+    assert stats(path)["n_errored_trials"] == 1
