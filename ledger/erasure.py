@@ -24,8 +24,7 @@ from ledger.events import (
     RunFinished,
     RunImported,
 )
-from ledger.records import Record, Records
-from ledger.rewriting import Place
+from ledger.records import Place, Record, Records
 from ledger.schema import BLOB_STREAM, EVENT_STREAM
 
 KEPT: Final[dict[type[AnyEvent], str]] = {

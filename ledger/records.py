@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ledger.codec import HEADER_BYTES, Header, header_length, is_header_of
 from ledger.errors import AclError, LedgerDamaged, RunNotFound, VersionUnsupported
@@ -12,6 +12,15 @@ from ledger.schema import BLOB_STREAM, EVENT_STREAM
 from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentReader, part_hash
 
 _CHUNK: Final = 1000
+
+
+class Place(NamedTuple):
+    """Bytes of a segment of one of the two streams."""
+
+    stream: int
+    segment: int
+    offset: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)

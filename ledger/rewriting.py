@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ledger import schema
 from ledger.database import Rows
 from ledger.errors import LedgerDamaged
+from ledger.records import Place
 from ledger.schema import BLOB_STREAM, EVENT_STREAM, PART_BITS
 from ledger.segment import BLOBS, EVENTS, Part, Query, SegmentReader, single_part
 
@@ -29,15 +30,6 @@ _TABLES: Final = (
 )
 _STREAMS: Final = {EVENTS: EVENT_STREAM, BLOBS: BLOB_STREAM}
 _PRAGMAS: Final = ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF")
-
-
-class Place(NamedTuple):
-    """Bytes of a segment of one of the two streams."""
-
-    stream: int
-    segment: int
-    offset: int
-    length: int
 
 
 def new_path(ledger: Path) -> Path:

@@ -26,9 +26,8 @@ from ledger.errors import (
 )
 from ledger.events import AnyEvent, PayloadErased
 from ledger.opening import Source
-from ledger.records import Records
+from ledger.records import Place, Records
 from ledger.resume import find_start
-from ledger.rewriting import Place
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 
 Item = AnyEvent | Copy
