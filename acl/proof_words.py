@@ -62,7 +62,8 @@ def told_of_history(held: "ProvenHistory", *, is_fork: bool, compared: bool) -> 
     second = f"{new.size} events with root {new.root.hex()}"
     unproven = []
     if is_fork:
-        proven = [f"no log has {first} and {second}: under the latter it is {held.root.hex()}"]
+        there = f"of which the first {old.size} have root {held.root.hex()}"
+        proven = [f"no log has both {first}, and {second}, {there}"]
         if names:
             proven.append(f"{names} signed both: two histories were shown of {old.origin}")
     else:
