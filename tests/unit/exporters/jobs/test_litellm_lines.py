@@ -261,3 +261,23 @@ def test_three_hundred_calls_of_200_kb_each_are_written_in_bounded_memory(tmp_pa
             tracemalloc.stop()
     assert written > 2 * count * size  # the lines, and the steps of trajectory.json
     assert peak < 16 * 1024 * 1024
+
+
+def test_a_call_whose_record_is_gone_in_part_is_told_by_the_rest(tmp_path: Path) -> None:
+    from exporters.jobs.job import TrialFiles, job_trials
+    from ledger.fold import fold
+    from tests.golden.erasing import Erased
+
+    during = [*say.call("t", 1, 0), *say.call("t", 1, 1)]
+    path = say.write(tmp_path, *say.opening("t"), *say.whole("t", say.attempt("t", 1, *during)))
+    with say.opened(path) as (state, view):
+        attempt = state.tasks["t"].attempts[1]
+        gone = Erased(view, attempt.calls[0], attempt.call_ends[1])
+        (trial,) = job_trials(fold(gone.events()))
+        (file, *_) = TrialFiles.of(trial, gone).make("full")
+        first, second = [json.loads(line) for line in b"".join(file.data).splitlines()]
+    assert (first["success"], first["request_body"]) == (True, None)
+    assert first["response_body"]["choices"][0]["message"]["content"] == "answer 0"
+    assert (second["success"], second["response_body"]) == (False, None)
+    assert second["failure"]["normalized"] == "call_end_unknown"
+    assert second["request_body"]["messages"] == [{"role": "user", "content": "question 1"}]

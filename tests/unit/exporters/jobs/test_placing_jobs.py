@@ -278,3 +278,62 @@ def test_a_task_taken_over_with_more_attempts_than_are_planned_keeps_them(tmp_pa
     files = say.exported(say.write(tmp_path, *events))
     assert say.document(files)["n_total_trials"] == 2
     assert say.document(files, "a__2/result.json")["acl"]["reused_from"]["run_id"] == "earlier"
+
+
+def test_the_layout_itself_tells_paths_from_the_artifacts_directory_on(
+    run: Path, tmp_path: Path
+) -> None:
+    from exporters import find_exporter
+
+    with say.opened(run) as (state, view):
+        paths = {file.path for file in find_exporter("jobs")(state, view)}
+    assert paths == {f"jobs/{JOB}/{path}" for path in say.exported(run)}
+
+
+@pytest.mark.parametrize("told", [{"trajectory": "half"}, {"colour": "red"}])
+def test_options_that_there_are_not_are_a_fault_of_the_manifest(told: dict[str, str]) -> None:
+    with pytest.raises(ExportRefused):
+        JobOptions.of(told)
+
+
+def test_a_manifest_tells_the_options_that_are_not_the_usual_ones() -> None:
+    for options in (JobOptions(), JobOptions("x"), JobOptions("x", "delta")):
+        assert JobOptions.of(options.told()) == options
+    assert JobOptions().told() == {}
+
+
+def test_where_the_rename_fails_what_stood_there_is_back(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = place(run, tmp_path, size=6).directory
+    before = tree(directory)
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if path.name.startswith(".tmp.") and not path.name.endswith(".old"):
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(ExportRefused, match="No space left on device"):
+        place(run, tmp_path, force=True)
+    assert tree(directory) == before
+    assert [entry.name for entry in (tmp_path / "jobs").iterdir()] == [JOB]
+
+
+def test_of_two_exports_at_once_one_is_refused_and_the_other_stands(
+    run: Path, tmp_path: Path
+) -> None:
+    """Another program puts another state there while this one builds."""
+
+    def meanwhile() -> Any:
+        copy = shutil.copytree(run, tmp_path / "copy")
+        with say.opened(copy, 6) as (state, view):
+            other = write_job(tmp_path / "other", state, view)
+        other.directory.rename(tmp_path / "jobs" / JOB)
+        yield from ()
+
+    with pytest.raises(ExportRefused, match="another state of this run"):
+        place(run, tmp_path, more=meanwhile())
+    told = json.loads((tmp_path / "jobs" / JOB / "result.json").read_text())
+    assert told["acl"]["size"] == 6
