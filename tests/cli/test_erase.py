@@ -1,12 +1,16 @@
 """`acl erase` and `acl annotate`: what is said, what is refused, who else holds it."""
 
+import hashlib
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ledger import LedgerView
+from ledger import LedgerView, canonical
 from ledger import events as ev
+from ledger.errors import ValueRefused
 from ledger.store import Ledger
 from tests.cli.conftest import Acl
 from tests.ledger_checks import check_ledger
@@ -217,3 +221,43 @@ def test_a_task_of_which_something_was_erased_runs_again(acl: Acl, tmp_path: Pat
     told = json.loads(acl("show", second, "--json").out)
     assert told["counts"]["reused"] == 1
     assert "was erased" in (second / "run.log").read_text()
+
+
+# -- nothing that remains tells it ------------------------------------------------------------------
+
+
+def parts(value: object) -> Iterator[object]:
+    """A value and everything inside it."""
+    yield value
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from parts(item)
+
+
+def test_no_event_of_a_run_holds_a_digest_of_anything_short_that_it_recorded(
+    acl: Acl, tmp_path: Path
+) -> None:
+    """Else an erased body could be found by hashing what it may have been."""
+    run = with_metrics(acl, tmp_path / "results")
+    guesses: dict[str, object] = {}
+    bodies = b""
+    with LedgerView.open(run) as view:
+        for one in view.events():
+            bodies += view.raw(one.seq)[1]
+            if isinstance(one.event, ev.PlanResolved):
+                continue  # a plan has a hash that is told, as the documentation says
+            for value in parts(view.resolve(one.event.model_dump(exclude_none=True))):
+                try:
+                    encoded = canonical.encode(value)
+                except ValueRefused:
+                    continue
+                raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else encoded
+                for guess in {encoded, raw}:
+                    if len(guess) < 1024:
+                        guesses[hashlib.sha256(guess).hexdigest()] = value
+    assert len(guesses) > 200
+    told = set(re.findall(rb"[0-9a-f]{64}", bodies))
+    assert told
+    assert {guesses[one.decode()] for one in told if one.decode() in guesses} == set()
