@@ -16,31 +16,36 @@ TILES = "tiles"
 JOBS = "jobs"
 
 
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="New, empty, or an export of the same run.")
+]
+Layout = Annotated[
+    str, typer.Option("-f", "--format", metavar="FORMAT", help="The layout of the files.")
+]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="Keep the files up to date until the run ends.")
+]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="From a damaged ledger, all before the damage.")
+]
+At = Annotated[int | None, typer.Option("--at", metavar="SEQ", min=0, help="As of this event.")]
+Trajectory = Annotated[
+    str | None, typer.Option(metavar="MODE", help="jobs: full requests (default), or delta.")
+]
+Force = Annotated[bool, typer.Option("--force", help="jobs: replace a job that stands there.")]
+
+
 @app.command()
 def export(
     run: Run,
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="New, empty, or an export of the same run.")
-    ],
-    layout: Annotated[
-        str, typer.Option("-f", "--format", metavar="FORMAT", help="The layout of the files.")
-    ] = "details",
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Keep the files up to date until the run ends.")
-    ] = False,
-    salvage: Annotated[
-        bool, typer.Option("--salvage", help="From a damaged ledger, all before the damage.")
-    ] = False,
-    at: Annotated[
-        int | None, typer.Option("--at", metavar="SEQ", min=0, help="As of this event.")
-    ] = None,
+    directory: Directory,
+    layout: Layout = "details",
+    follow: Follow = False,
+    salvage: Salvage = False,
+    at: At = None,
     job_name: options.JobName = None,
-    trajectory: Annotated[
-        str | None, typer.Option(metavar="MODE", help="jobs: full requests (default), or delta.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="jobs: replace a job that stands there.")
-    ] = False,
+    trajectory: Trajectory = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Write the files that other tools read; the same events give the same bytes.
