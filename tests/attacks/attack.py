@@ -13,9 +13,10 @@ from tests.attacks.runs import LAB, OTHER_ID, record, story
 
 State = Literal["sealed", "unsealed"]
 STATES: Final[tuple[State, ...]] = ("sealed", "unsealed")
-Seen = Literal["broken", "refused", "unproven", "unseen"]
+Seen = Literal["broken", "refused", "unproven", "told", "unseen"]
 Group = Literal["bytes and files", "rows and schema", "content", "keys and checkpoints", "history"]
 Evidence = Literal["alone", "key", "checkpoint"]
+_TOLD: Final = {"erased"}
 EVIDENCE: Final[tuple[Evidence, ...]] = ("alone", "key", "checkpoint")
 
 
@@ -55,7 +56,7 @@ class Attack:
 
     `seen` says for each kind of evidence what verify says then: `broken` (a contradiction is
     named), `refused` (nothing is read at all, and that is said), `unproven` (something that was
-    proven is no longer, in words), `unseen`. A pair is for a sealed ledger and one that is not.
+    proven is no longer, in words), `told` (a note says that it was done), `unseen`. A pair is for a sealed ledger and one that is not.
     `harmless` attacks change nothing that anybody can read.
     """
 
@@ -139,7 +140,11 @@ def judged(found: list[Finding] | AclError, honest: list[Finding] | AclError) ->
     assert not isinstance(honest, AclError)
     known = {finding.code for finding in honest if finding.severity == "unproven"}
     doubts = {finding.code for finding in found if finding.severity == "unproven"}
-    return "unproven" if doubts - known else "unseen"
+    if doubts - known:
+        return "unproven"
+    # Notes that a reader would otherwise not have.
+    told = {finding.code for finding in found} & _TOLD
+    return "told" if told else "unseen"
 
 
 def content(run: Path) -> object:

@@ -2,6 +2,7 @@
 
 import shutil
 
+from ledger.store import Ledger
 from tests.attacks.attack import Attack, Scene
 from tests.attacks.forging import (
     Record,
@@ -16,7 +17,7 @@ from tests.attacks.forging import (
     replace_notes,
     replace_pieces,
 )
-from tests.attacks.runs import LAB, Events, record, story
+from tests.attacks.runs import LAB, Events, another_machine, record, story
 from tests.ledger_checks import forge
 
 CONTENT = "content"
@@ -162,6 +163,14 @@ def erase_without_event(scene: Scene) -> None:
             forge(scene.path, f"INSERT INTO erasure VALUES ({row}, 0, 0, {start}, {len(body)}, 3)")
             row += 1
         offset += len(head) + len(body)
+
+
+def erase(scene: Scene) -> None:
+    """As `acl erase` does it, signed; the last checkpoint was kept before."""
+    (seq,) = [n for n, (_, body) in enumerate(records(scene.path)) if ANSWERED in body]
+    with another_machine(), Ledger.open(scene.run, amends=True) as ledger:
+        ledger.erase([seq], reason="private")
+        ledger.checkpoint(LAB)
 
 
 def false_metrics(scene: Scene) -> None:
@@ -394,6 +403,16 @@ ATTACKS = [
         "broken",
         "broken",
         codes=("erased_silently", "erasure"),
+    ),
+    Attack(
+        "erase",
+        "the lab erases an answer, and the ledger says so",
+        erase,
+        CONTENT,
+        "told",
+        "told",
+        "told",
+        codes=("erased",),
     ),
     Attack(
         "false-metrics",

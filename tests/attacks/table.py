@@ -1,18 +1,25 @@
 """The tables of docs/attacks.md, made from the catalogue: `python -m tests.attacks.table`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from tests.attacks.attack import EVIDENCE, Attack, Evidence
 from tests.attacks.catalogue import ATTACKS
 from tests.attacks.on_proofs import PROOF_ATTACKS
+from tests.attacks.on_registry import REGISTRY_ATTACKS, WITNESS_ATTACKS, RegistryAttack
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
 BEGIN: Final = "<!-- made by `python -m tests.attacks.table`; do not edit -->"
 END: Final = "<!-- end of what is made -->"
-_WORDS: Final = {"broken": "found", "refused": "refused", "unproven": "not proven", "unseen": "–"}
+_WORDS: Final = {
+    "broken": "found",
+    "refused": "refused",
+    "unproven": "not proven",
+    "told": "told",
+    "unseen": "–",
+}
 _ANSWERS: Final = {"refused": "refused", "accepted": "–"}
 _FIRST: Final = "what somebody does"
 _HEADS: Final = ("alone", "with a key", "with a kept checkpoint")
@@ -20,7 +27,7 @@ _HEADS: Final = ("alone", "with a key", "with a kept checkpoint")
 
 def tables() -> str:
     """Everything between the two markers."""
-    return "\n\n".join([*_groups(), _proofs(), *_what_is_needed()])
+    return "\n\n".join([*_groups(), _proofs(), _registry(), _witness(), *_what_is_needed()])
 
 
 def _groups() -> Iterator[str]:
@@ -52,6 +59,18 @@ def _proofs() -> str:
     return f"### Proof files\n\n{_table((_FIRST, *_HEADS[:2]), rows)}"
 
 
+def _registry() -> str:
+    rows = [(attack.does, attack.alone, attack.kept) for attack in REGISTRY_ATTACKS]
+    heads = (_FIRST, "`acl audit`", "with a kept checkpoint of the registry")
+    return f"### Results directory and registry\n\n{_table(heads, rows)}"
+
+
+def _witness() -> str:
+    rows = [(attack.does, attack.answer) for attack in WITNESS_ATTACKS]
+    heads = ("what somebody asks a witness for that has seen 20 events", "it is")
+    return f"### Witness\n\n{_table(heads, rows)}"
+
+
 def _what_is_needed() -> Iterator[str]:
     """The attacks again, by the least that shows them."""
     real = [attack for attack in ATTACKS if not any(map(attack.changes_nothing, attack.states))]
@@ -69,12 +88,14 @@ def _what_is_needed() -> Iterator[str]:
             by_checkpoint.append(attack)
         else:
             never.append(attack)
+    kept = [one for one in REGISTRY_ATTACKS if (one.alone, one.kept) == ("–", "found")]
+    unseen = [one for one in REGISTRY_ATTACKS if one.kept == "–"]
     yield f"### Seen by who has the key, not by the ledger alone\n\n{_list(by_key)}"
-    yield f"### Seen only against a checkpoint kept elsewhere\n\n{_list(by_checkpoint)}"
-    yield f"### Seen by none of these\n\n{_list(never)}"
+    yield f"### Seen only against a checkpoint kept elsewhere\n\n{_list([*by_checkpoint, *kept])}"
+    yield f"### Seen by none of these\n\n{_list([*never, *unseen])}"
 
 
-def _list(attacks: list[Attack]) -> str:
+def _list(attacks: Iterable[Attack | RegistryAttack]) -> str:
     return "\n".join(f"- {attack.does}" for attack in attacks)
 
 

@@ -2,6 +2,7 @@
 
 from tests.attacks.catalogue import ATTACKS
 from tests.attacks.on_proofs import PROOF_ATTACKS
+from tests.attacks.on_registry import REGISTRY_ATTACKS, WITNESS_ATTACKS
 from tests.attacks.table import PAGE, page
 
 
@@ -12,5 +13,5 @@ def test_the_page_is_current() -> None:
 
 def test_every_attack_is_on_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for attack in (*ATTACKS, *PROOF_ATTACKS):
+    for attack in (*ATTACKS, *PROOF_ATTACKS, *REGISTRY_ATTACKS, *WITNESS_ATTACKS):
         assert f"| {attack.does}" in text
