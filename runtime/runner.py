@@ -222,8 +222,9 @@ class UnifiedEvaluationRuntime:
     async def _prepare(self) -> list[Task]:
         """Begin the run, tell its tasks, take over what is reused; return what is to be run."""
         tasks, request = self._selection.tasks, self.request
-        created = await asyncio.to_thread(self._created)
-        files = await asyncio.to_thread(source_events, self.setup)
+        found = await asyncio.to_thread(sources, self.setup)
+        created = await asyncio.to_thread(self._created, [source.file for source in found])
+        files = await asyncio.to_thread(source_events, found)
         entering = self._registration
         await asyncio.to_thread(entering.open, created, self.recorder.redactor, len(tasks))
         await self.recorder.record(created, self.reuse.event(), entering.told())
@@ -239,7 +240,7 @@ class UnifiedEvaluationRuntime:
         self._publisher.start()
         return [task for task in tasks if task.task_id not in self._reused.done]
 
-    def _created(self) -> RunCreated:
+    def _created(self, files: Sequence[Path]) -> RunCreated:
         known: dict[str, Any] = program()
         return RunCreated(
             run_id=self.directory.name,
@@ -247,7 +248,7 @@ class UnifiedEvaluationRuntime:
             persistence_params=self.request.to_persistence_params(),
             acl_version=__version__,
             command=self.command,
-            repos=commits([Path(), *(source.file for source in sources(self.setup))]),
+            repos=commits([Path(), *files]),
             redaction_policy=POLICY_VERSION,
             orchestration_id=self.orchestration_id,
             request_name=self.request.metadata.request_name,

@@ -1,19 +1,22 @@
 """The source files of the plug-ins that a run works with, as its ledger keeps them."""
 
-import ast
+import dis
 import hashlib
+import logging
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.abc import InspectLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Final
 
 from ledger.canonical import Binary
 from ledger.events import SourceRecorded, SourceRole
+from runtime.containment import named
 from runtime.importers.originals import MIN_DIGESTED
 from runtime.setup import Setup
 
@@ -25,6 +28,8 @@ MOST_FILES: Final = 200
 
 # Of the plug-ins that come with the program only their own directory is theirs.
 _OURS: Final = frozenset({"acl", "exporters", "ledger", "runtime"})
+_CONSTANTS: Final = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
+_log = logging.getLogger(__name__)
 _RECIPE: Final = re.compile(r"acl_recipes_[0-9a-f]{12}_")
 
 
@@ -38,26 +43,29 @@ class Source:
     file: Path
 
 
-def sources(setup: Setup) -> Iterator[Source]:
+def sources(setup: Setup) -> list[Source]:
     """The files of the benchmark, harness, recipes and analyzers of a run, each once.
 
     They are those that define the plug-ins, and what these import of their own package, or, of the
-    plug-ins that come with the program, of their own directory.
+    plug-ins that come with the program, of their own directory. Never raises.
     """
-    seen: set[Path] = set()
+    found: dict[Path, Source] = {}
     for role, name, plugin in _plugins(setup):
-        for module in _modules(type(plugin).__module__):
-            file = _file(module)
-            if file is not None and file not in seen and len(seen) < MOST_FILES:
-                seen.add(file)
-                yield Source(role, name, _path(module, file), file)
+        try:
+            for module in _modules(type(plugin).__module__):
+                file = _file(module)
+                if file is not None and len(found) < MOST_FILES:
+                    found.setdefault(file, Source(role, name, _path(module, file), file))
+        except Exception as error:  # noqa: BLE001 - the modules of plug-ins may be anything
+            _log.warning("not all sources of %s %s are known: %s", role, name, named(error))
+    return list(found.values())
 
 
-def source_events(setup: Setup) -> list[SourceRecorded]:
+def source_events(found: Iterable[Source]) -> list[SourceRecorded]:
     """What the ledger keeps of these files; one that cannot be read any more is left out."""
     events: list[SourceRecorded] = []
     left = MOST_KEPT
-    for source in sources(setup):
+    for source in found:
         with suppress(OSError):
             event = _event(source, left)
             events.append(event)
@@ -123,28 +131,40 @@ def _is_own(first: ModuleType, name: str) -> bool:
 
 
 def _imported(module: ModuleType) -> Iterator[str]:
-    """The loaded modules that a module's text imports, in the order in which it does."""
-    file = _file(module)
-    try:
-        tree = ast.parse(b"" if file is None else file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+    """The loaded modules that a module imports anywhere, in the order in which it does.
+
+    Read from its compiled code: making syntax trees in several threads at once can fail.
+    """
+    loader = getattr(module.__spec__, "loader", None)
+    if not isinstance(loader, InspectLoader):
         return
-    for node in ast.walk(tree):
-        for name in _names(node, module):
-            if name in sys.modules:
-                yield name
-
-
-def _names(node: ast.AST, module: ModuleType) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
+    code = loader.get_code(module.__name__)
+    for level, name, parts in _imports(code) if code is not None else ():
         package = (module.__package__ or "").split(".")
-        above = package[: len(package) - node.level + 1] if node.level else []
-        base = ".".join([*above, *([node.module] if node.module else [])])
-        yield base
+        above = package[: len(package) - level + 1] if level else []
+        base = ".".join([*above, *([name] if name else [])])
         # What is imported from a package may be one of its modules.
-        yield from (f"{base}.{alias.name}" for alias in node.names)
+        for one in (base, *(f"{base}.{part}" for part in parts)):
+            if one in sys.modules:
+                yield one
+
+
+def _imports(code: CodeType) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """(dots before the name, name, what is taken from it) of each import statement."""
+    loaded: list[object] = []
+    for step in dis.get_instructions(code):
+        if step.opname in _CONSTANTS:
+            loaded.append(step.argval)
+        elif step.opname == "IMPORT_NAME":
+            level, parts = loaded[-2:]
+            yield (
+                level if isinstance(level, int) else 0,
+                str(step.argval),
+                parts if isinstance(parts, tuple) else (),
+            )
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _imports(constant)
 
 
 def _file(module: ModuleType) -> Path | None:

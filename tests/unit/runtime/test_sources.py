@@ -1,5 +1,6 @@
 import hashlib
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_the_files_are_those_of_the_plug_ins_and_of_what_they_import() -> None:
 
 
 def test_a_file_is_told_once_with_its_text_and_digest() -> None:
-    events = source_events(arith())
+    events = source_events(sources(arith()))
     assert len(by_path(events)) == len(events)
     event = by_path(events)["runtime/benchmarks/arith/benchmark.py"]
     data = (ROOT / event.path).read_bytes()
@@ -77,7 +78,7 @@ FILES = {
 def test_a_package_of_its_own_is_followed_as_far_as_it_imports_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events = by_path(source_events(own(tmp_path, monkeypatch, FILES)))
+    events = by_path(source_events(sources(own(tmp_path, monkeypatch, FILES))))
     assert {path for path in events if path.startswith("bench_of_test/")} == {
         "bench_of_test/__init__.py",
         "bench_of_test/tasks/__init__.py",
@@ -97,7 +98,7 @@ def test_a_large_file_is_named_and_not_kept(
     monkeypatch.setattr(module, "MOST_BYTES", 2000)
     long = b"M = 1\n" + b"#" * 3000
     setup = own(tmp_path, monkeypatch, {**FILES, "bench_of_test/tasks/data.py": long})
-    event = by_path(source_events(setup))["bench_of_test/tasks/data.py"]
+    event = by_path(source_events(sources(setup)))["bench_of_test/tasks/data.py"]
     assert event.content is None
     assert (event.bytes, event.sha256) == (len(long), hashlib.sha256(long).hexdigest())
 
@@ -106,7 +107,7 @@ def test_what_is_kept_of_all_files_together_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_KEPT", 100)
-    events = source_events(own(tmp_path, monkeypatch, FILES))
+    events = source_events(sources(own(tmp_path, monkeypatch, FILES)))
     assert sum(event.bytes for event in events if event.content is not None) <= 100
     assert any(event.content is None for event in events)
 
@@ -114,7 +115,29 @@ def test_what_is_kept_of_all_files_together_is_bounded(
 def test_a_file_that_is_gone_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     setup = own(tmp_path, monkeypatch, FILES)
     (tmp_path / "bench_of_test" / "deep.py").unlink()
-    assert "bench_of_test/deep.py" not in by_path(source_events(setup))
+    assert "bench_of_test/deep.py" not in by_path(source_events(sources(setup)))
+
+
+def test_a_module_that_is_no_ordinary_one_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = own(tmp_path, monkeypatch, FILES)
+    loaded = sys.modules["bench_of_test.tasks.suite"]
+
+    def fails(_: str) -> None:
+        raise SystemError("odd")
+
+    monkeypatch.setattr(loaded.__spec__.loader, "get_code", fails)
+    assert {source.role for source in sources(setup)} >= {"benchmark", "harness"}
+    monkeypatch.setattr(loaded, "__spec__", None)
+    assert {source.role for source in sources(setup)} >= {"benchmark", "harness"}
+
+
+def test_many_runs_at_once_find_the_same(tmp_path: Path) -> None:
+    setup = arith()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: sources(setup), range(200)))
+    assert all(one == found[0] for one in found)
 
 
 def test_a_recipe_of_a_directory_is_named_for_its_file_alone(tmp_path: Path) -> None:
