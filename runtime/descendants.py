@@ -41,7 +41,7 @@ class Holders:
 def find_holders(view: LedgerView, sequence: Iterable[int], place: Path) -> Holders:
     """Look for the events `sequence` of `view` in every ledger under `place`, and in its sources.
 
-    Whether the others still hold the bodies is not looked at.
+    Copies that were erased themselves are left out.
     """
     wanted = frozenset(sequence)
     found = Holders(sources=list(_sources(view, wanted)))
@@ -79,7 +79,8 @@ def _copied(view: LedgerView, ledger_id: str, wanted: frozenset[int]) -> Holder 
             return None
         if recorded.copied:
             numbers = there.get((recorded.task, None)) or there.get(_key(recorded))
-            if numbers is not None and next(numbers, None) in wanted:
+            was_named = numbers is not None and next(numbers, None) in wanted
+            if was_named and not recorded.erased:
                 events.append(recorded.seq)
         elif isinstance(event, TaskReused | AttemptReused):
             told = _told_of(view, event, ledger_id)
