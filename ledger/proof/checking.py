@@ -3,7 +3,6 @@
 Every function raises ProofInvalid, with the reason, for what does not hold.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -11,10 +10,8 @@ from typing import Final, Protocol
 from ledger import note, sidefile, tlog
 from ledger.errors import ProofInvalid
 from ledger.keys import LogKey
-from ledger.proof.history import Consistency, Fork, same_log
+from ledger.proof.history import Consistency, Fork, ledger_of, same_log
 from ledger.proof.inclusion import Entry, Inclusion, split_extra, unpack_entry
-
-_OURS: Final = r"acl/{}/[0-9a-f]{{32}}"
 
 
 class Policy(Protocol):
@@ -203,5 +200,9 @@ def _history(
 
 
 def _is_origin(origin: str, name: str) -> bool:
-    """Whether a log's key `name` stands for `origin`: its own name, or a ledger under it."""
-    return origin == name or re.fullmatch(_OURS.format(re.escape(name)), origin) is not None
+    """Whether a log's key `name` stands for `origin`: a ledger under it, or else its own name.
+
+    A key that is called like the origin of somebody's ledger does not stand for that ledger.
+    """
+    ledger_id = ledger_of(origin)
+    return origin == (name if ledger_id is None else f"acl/{name}/{ledger_id}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledger import LedgerView, note, sidefile
 from ledger.codec import Header
 from ledger.errors import AclError, IntegrityError, ProofInvalid, VersionUnsupported
-from ledger.keys import LogKey, WitnessKey
+from ledger.keys import LogKey, SigningKey, WitnessKey
 from ledger.policy import parse_policy
 from ledger.proof import (
     consistency,
@@ -189,6 +189,18 @@ def test_an_event_does_not_pass_for_one_of_another_ledger(run):
     proof = Inclusion(0, (), own, pack_entry(head, body))
     with pytest.raises(ProofInvalid, match="ledger"):
         check_event(proof, Trust([OTHER.verifier]))
+
+
+def test_a_key_whose_name_imitates_an_origin_does_not_vouch_for_that_ledger(run):
+    """Its own name is the origin of a ledger of another key, whose line stands beside, unchecked."""
+    origin = sidefile.parse(notes(run)[-1]).checkpoint.origin
+    imitator = SigningKey(origin, bytes(range(128, 160)))
+    signed = note.parse_note(notes(run)[-1])
+    line = note.Signature(imitator.name, imitator.key_id, imitator.sign(signed.text))
+    forged = note.format_note(note.SignedNote(signed.text, (*signed.signatures, line)))
+    proof = parse_inclusion(proof_of(run, 5).replace(notes(run)[-1], forged))
+    with pytest.raises(ProofInvalid, match="another log"):
+        check_event(proof, Trust([imitator.verifier]))
 
 
 def test_an_event_does_not_pass_for_one_at_another_place(run):
