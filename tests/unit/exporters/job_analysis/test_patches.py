@@ -144,3 +144,19 @@ def test_without_a_gold_patch_nothing_is_compared(tmp_path: Path) -> None:
     made = attempt("t", correct=False, answer=GOLD)
     one = Job().add("t", made).analyze(tmp_path).instance("t")
     assert one["deterministic_features"]["C3_file_alignment"] is None
+
+
+def test_a_missing_newline_at_the_end_of_a_file_is_no_line_of_it() -> None:
+    end = "\\ No newline at end of file\n"
+    text = f"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-one\n{end}+two\n same\n{end}--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
+    found = parse_patch(text)
+    assert found is not None
+    assert (found.files, found.lines) == (["x", "y"], 4)
+
+
+def test_whether_tests_ran_is_unknown_where_nothing_was_observed(tmp_path: Path) -> None:
+    assert judged(tmp_path / "a")["deterministic_features"]["C5_test_executed"] is None
+    ran = judged(tmp_path / "b", tool("t", "run_tests"))
+    assert ran["deterministic_features"]["C5_test_executed"] is True
+    idle = judged(tmp_path / "c", tool("t", "ls"))
+    assert idle["deterministic_features"]["C5_test_executed"] is False
