@@ -54,13 +54,23 @@ class Records:
         return 0 if last is None else last + 1
 
     def scan(self, since: int, until: int) -> Iterator[Record]:
-        """Yield the events with `since` <= number < `until` in order; all must be there."""
+        """Yield the events with `since` <= number < `until` in order; all must be there.
+
+        Each must stand behind the one before it: else a reader could be sent from one large
+        segment to another for ever.
+        """
         wanted = since
+        behind: tuple[int, int] | None = None
         while wanted < until:
             for seq, segment, offset in self._places_of(wanted, until):
                 if seq != wanted:
                     raise LedgerDamaged(f"event {wanted} is missing", seq=wanted)
-                yield self._read(seq, segment, offset)
+                if behind is not None and (segment, offset) not in (behind, (behind[0] + 1, 0)):
+                    why = f"event {seq} does not stand behind the one before it"
+                    raise LedgerDamaged(why, seq=seq)
+                record = self._read(seq, segment, offset)
+                behind = segment, offset + len(record.head) + record.header.body_length
+                yield record
                 wanted += 1
 
     def _places_of(self, wanted: int, until: int) -> list[tuple[Any, ...]]:
