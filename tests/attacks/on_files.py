@@ -9,6 +9,8 @@ from pathlib import Path
 from ledger import sidefile
 from tests.attacks.attack import Attack, Scene
 from tests.attacks.forging import put_beside
+from tests.attacks.on_content import another_verdict
+from tests.attacks.runs import record, story
 
 
 def _flip(path: Path, at: int) -> None:
@@ -117,6 +119,13 @@ def remove_sides(scene: Scene) -> None:
 def foreign_wal(scene: Scene) -> None:
     """The commits of another run."""
     shutil.copyfile(scene.other / "ledger.sqlite-wal", scene.wal)
+
+
+def plant_wal(scene: Scene) -> None:
+    """The `-wal` of another history of this run, beside a ledger that needs none."""
+    elsewhere = scene.other.with_name("planted")
+    record(elsewhere, seal=False, events=another_verdict(story()))
+    shutil.copyfile(elsewhere / "ledger.sqlite-wal", scene.wal)
 
 
 def link_wal(scene: Scene) -> None:
@@ -326,6 +335,16 @@ ATTACKS = [
         "broken",
         "broken",
         states=("unsealed",),
+    ),
+    Attack(
+        "plant-wal",
+        "puts the `-wal` of another history of the run beside it",
+        plant_wal,
+        BYTES,
+        "broken",
+        "broken",
+        "broken",
+        states=("sealed",),
     ),
     Attack(
         "link-wal",

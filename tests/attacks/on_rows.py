@@ -261,4 +261,35 @@ ATTACKS = [
             "UPDATE sqlite_schema SET sql = replace(sql, 'off', 'OFF') WHERE name = 'event'"
         ),
     ),
+    Attack(
+        "shared-pages",
+        "lets two tables stand in the same pages",
+        writable_schema(
+            "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema"
+            " WHERE name = 'segment') WHERE name = 'blobsegment'"
+        ),
+        ROWS,
+        "broken",
+        "broken",
+        "broken",
+        codes=("sqlite",),
+    ),
+    Attack(
+        "application-id",
+        "takes away what says that the file is a ledger",
+        schema("PRAGMA application_id = 0"),
+        ROWS,
+        "broken",
+        "broken",
+        "broken",
+    ),
+    Attack(
+        "newer-version",
+        "claims a newer version of the format",
+        schema("PRAGMA user_version = 2"),
+        ROWS,
+        "refused",
+        "refused",
+        "refused",
+    ),
 ]
