@@ -91,9 +91,13 @@ def _print(verdict: dict[str, Any]) -> None:
             for sentence, times in Counter(verdict[title]).items():
                 line(f"  - {sentence}" + (f" ({times} times)" if times > 1 else ""))
     for fork in verdict["forks"]:
-        line("Two histories were signed. This proves it to anybody (acl verify-proof):")
-        for text in fork.rstrip("\n").split("\n"):
-            line(text)
+        _print_fork(fork)
+
+
+def _print_fork(fork: str) -> None:
+    line("Two histories were signed. This proves it to anybody (acl verify-proof):")
+    for text in fork.rstrip("\n").split("\n"):
+        line(text)
 
 
 def _extent(verdict: dict[str, Any]) -> str:
