@@ -27,8 +27,25 @@ UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignTool:
+    """A tool that the agent used, and what it gave back."""
+
+    name: str
+    call_id: str | None = None
+    arguments: Any = None
+    output: Any = None
+    exit_code: int | None = None
+    is_error: bool = False
+    duration_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignCall:
-    """One model call. What the log does not tell is None; `ended` is False for one that it lost."""
+    """One model call. What the log does not tell is None; `ended` is False for one that it lost.
+
+    `tools` are those that returned before the next call. `retry` is the number of tries of the
+    attempt that were discarded before. A `call_id` must be the only one in its attempt.
+    """
 
     messages: Any = None
     params: Mapping[str, Any] | None = None
@@ -43,6 +60,22 @@ class ForeignCall:
     duration_ms: float | None = None
     ended: bool = True
     flags: tuple[str, ...] = ()
+    call_id: str | None = None
+    cost_source: str = "source"
+    ttft_ms: float | None = None
+    provider_request_id: str | None = None
+    tools: tuple[ForeignTool, ...] = ()
+    retry: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRetry:
+    """A try that was discarded, and why; another followed after `delay_seconds`."""
+
+    error: ev.ErrorInfo
+    max_retries: int
+    delay_seconds: float = 0.0
+    stage: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +120,7 @@ class ForeignAttempt:
     originals: tuple[SourceFile, ...] = ()
     status: ev.AttemptStatus | None = None
     ended: bool = True
+    retries: tuple[ForeignRetry, ...] = ()
 
     @property
     def outcome(self) -> ev.AttemptStatus:
@@ -116,8 +150,7 @@ def attempt_items(task_id: str, told: ForeignAttempt) -> Iterator[Item]:
     """The events of one attempt, with its files."""
     at: dict[str, Any] = {"task": task_id, "attempt": told.number}
     yield ev.AttemptStarted(**at)
-    for index, call in enumerate(told.calls):
-        yield from _call(at, index, call)
+    yield from _tries(at, told)
     for file in told.originals:
         yield Original(file, task_id, told.number)
     if not told.ended:
@@ -144,13 +177,38 @@ def attempt_items(task_id: str, told: ForeignAttempt) -> Iterator[Item]:
         status=outcome,
         correct=judged.correct if judged else None,
         score=judged.score if judged else None,
+        retries=len(told.retries),
         error=told.error or (verdict.error if verdict else None),
         issues=told.issues,
     )
 
 
+def _tries(at: dict[str, Any], told: ForeignAttempt) -> Iterator[Item]:
+    """The calls of all tries, and between them the ends of those that were discarded."""
+    numbered = list(enumerate(told.calls))
+    last = len(told.retries)
+    for number in range(last + 1):
+        for index, call in numbered:
+            if min(call.retry, last) == number:
+                yield from _call(at, index, call)
+        if number < last:
+            yield _retried(at, number + 1, told.retries[number])
+
+
+def _retried(at: dict[str, Any], number: int, retry: ForeignRetry) -> ev.AttemptRetried:
+    return ev.AttemptRetried(
+        **at,
+        retry=number,
+        max_retries=retry.max_retries,
+        retry_delay_seconds=retry.delay_seconds,
+        stage=retry.stage,
+        scope="attempt",
+        error=retry.error,
+    )
+
+
 def _call(at: dict[str, Any], index: int, call: ForeignCall) -> Iterator[Item]:
-    call_id = f"call-{index}"
+    call_id = call.call_id or f"call-{index}"
     yield ev.CallStarted(
         **at,
         call_id=call_id,
@@ -160,20 +218,36 @@ def _call(at: dict[str, Any], index: int, call: ForeignCall) -> Iterator[Item]:
         params=None if call.params is None else dict(call.params),
         messages=call.messages,
     )
+    yield _call_end(at, call_id, call)
+    for tool in call.tools:
+        yield ev.ToolFinished(
+            **at,
+            call_id=tool.call_id,
+            name=tool.name,
+            arguments=tool.arguments,
+            exit_code=tool.exit_code,
+            is_error=tool.is_error,
+            duration_ms=tool.duration_ms,
+            output=tool.output,
+        )
+
+
+def _call_end(at: dict[str, Any], call_id: str, call: ForeignCall) -> Item:
     if not call.ended:
-        yield ev.CallLost(**at, call_id=call_id)
-        return
-    yield ev.CallFinished(
+        return ev.CallLost(**at, call_id=call_id)
+    return ev.CallFinished(
         **at,
         call_id=call_id,
         success=call.error is None,
         response=call.response,
         usage=call.usage,
         cost_usd=call.cost_usd,
-        cost_source=None if call.cost_usd is None else "source",
+        cost_source=None if call.cost_usd is None else call.cost_source,
         started_at=call.started_at,
         finished_at=call.finished_at,
         duration_ms=call.duration_ms,
+        ttft_ms=call.ttft_ms,
+        provider_request_id=call.provider_request_id,
         error=call.error,
         flags=call.flags,
     )
