@@ -222,7 +222,7 @@ conversations = st.lists(
 
 
 @given(conversations)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_delta_trajectory_gives_the_full_requests_back(
     tmp_path_factory: pytest.TempPathFactory, sent: list[list[Any]]
 ) -> None:
