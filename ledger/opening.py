@@ -218,7 +218,7 @@ class Source:
 
     def _can_copy(self) -> bool:
         with _in_use_lock:
-            only_we = _in_use[self._inode] == 1
+            only_we = _in_use[self._inode] == int(self._entered)
         return only_we and (self._locked or lock.holder(self.path) is None)
 
     def _copy(self) -> Path:
@@ -233,6 +233,9 @@ class Source:
             raise LedgerLocked(str(self.path), lock.holder(self.path) or "another process")
         if before[-1] is not None:
             _roll_back(copy)
+        # The source itself is not open from here on: others in this process may copy it, too.
+        leave(self._inode)
+        self._entered = False
         return copy
 
     def _connect(self, file: Path) -> sqlite3.Connection:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ledger import lock, sidefile
+from ledger import lock, sidefile, wal
 from ledger.errors import AclError, ProofInvalid
 from ledger.events import (
     AnnotationAdded,
@@ -32,6 +32,8 @@ _AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
 _MOST_LOOKS: Final = 16
 _MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 65_536
+# A ledger that was left in the middle is copied to be looked at, once.
+_MOST_COPIED: Final = 64 * 1024 * 1024
 _STALE_SECONDS: Final = 3600.0
 # A plan stands near the beginning, before the first attempt.
 _OPENING_EVENTS: Final = 1000
@@ -42,25 +44,29 @@ Failure: Final = (AclError, OSError, ValueError, sqlite3.Error)
 
 @dataclass(frozen=True, slots=True)
 class Unsealed:
-    """A run that is entered, and of whose seal nothing is known yet."""
+    """A run that is entered, and of whose seal nothing is known yet.
+
+    `seen` is the state of its files when they were last looked at, and it was not sealed.
+    """
 
     run_id: str
     path: str
     ledger_id: str
+    seen: str = ""
 
 
 @dataclass(slots=True)
 class Owed:
-    """What to enter for other runs; `looked` are the unsealed runs that were looked at."""
+    """What to enter for other runs; `looked` has the state of the files that were looked at."""
 
     seals: list[RegistrySealed]
     waiting: list[tuple[Path, list[RegistryOpened | RegistrySealed]]]
-    looked: set[str]
+    looked: dict[str, str]
 
 
 def memo_of(runs: Sequence[Unsealed]) -> Any:
     """The memo to be kept beside the registry."""
-    return {"unsealed": [[run.run_id, run.path, run.ledger_id] for run in runs]}
+    return {"unsealed": [[run.run_id, run.path, run.ledger_id, run.seen] for run in runs]}
 
 
 def read_memo(memo: Any) -> list[Unsealed] | None:
@@ -80,17 +86,38 @@ def _text(value: Any) -> str:
 
 def look(results_dir: Path, unsealed: Sequence[Unsealed]) -> Owed:
     """Look at a few runs that may have been sealed meanwhile, and at those that wait."""
-    owed = Owed([], list(_waiting(results_dir)), set())
+    owed = Owed([], list(_waiting(results_dir)), {})
     for run in unsealed[:_MOST_LOOKS]:
-        owed.looked.add(run.ledger_id)
-        directory = locate(results_dir, run.path)
+        owed.looked[run.ledger_id] = run.seen
         with suppress(*Failure):
-            if directory is not None and not _works(ledger_in(directory)):
-                with LedgerView.open(directory) as view:
-                    if view.ledger_id.hex() == run.ledger_id:
-                        seal = seal_entry(view, run.run_id, run.path)
-                        owed.seals += [] if seal is None else [seal]
+            seal = _look(results_dir, run, owed)
+            owed.seals += [] if seal is None else [seal]
     return owed
+
+
+def _look(results_dir: Path, run: Unsealed, owed: Owed) -> RegistrySealed | None:
+    """Return the seal of a run that was sealed since; nothing of its files changes."""
+    directory = locate(results_dir, run.path)
+    if directory is None:
+        return None
+    ledger = ledger_in(directory)
+    size, seen = _state(ledger)
+    if seen == run.seen or size > _MOST_COPIED or _works(ledger):
+        return None
+    owed.looked[run.ledger_id] = seen
+    with LedgerView.open(directory, pristine=True) as view:
+        if view.ledger_id.hex() != run.ledger_id:
+            return None
+        return seal_entry(view, run.run_id, run.path)
+
+
+def _state(ledger: Path) -> tuple[int, str]:
+    """How much would be copied to look at a ledger, and what changes when it does."""
+    found = ledger.lstat()
+    behind = wal.state(ledger)
+    folded = not found.st_mode & 0o222
+    size = 0 if folded else found.st_size + (behind[0] if behind else 0)
+    return size, f"{found.st_size} {found.st_mtime_ns} {found.st_mode} {behind}"
 
 
 def _works(ledger: Path) -> bool:
@@ -159,7 +186,7 @@ def attempts_of(request: Any) -> int:
 
 def entries_of(directory: Path, path: str) -> list[RegistryOpened | RegistrySealed]:
     """Return what is to be entered for a run on disk; raises what opening it raises."""
-    with LedgerView.open(directory) as view:
+    with LedgerView.open(directory, pristine=True) as view:
         opened = opened_entry(view, path)
         if opened is None:
             return []

@@ -1,9 +1,9 @@
 """Entering runs into a registry: one short turn at its lock for each entry."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -140,7 +140,7 @@ class Registry:
             return known
         with ledger.view() as view:
             news = [recorded.event for recorded in view.events(since=since)]
-        return _after(known, [one for one in news if isinstance(one, Event)], set())
+        return _after(known, [one for one in news if isinstance(one, Event)], {})
 
     def _append(
         self, ledger: Ledger, events: Sequence[Event], owed: Owed, unsealed: Sequence[Unsealed]
@@ -180,11 +180,13 @@ def _news(batch: Sequence[Event], known: set[str], *, lists_all: bool) -> list[E
 
 
 def _after(
-    unsealed: Sequence[Unsealed], events: Sequence[Event], looked: set[str]
+    unsealed: Sequence[Unsealed], events: Sequence[Event], looked: Mapping[str, str]
 ) -> list[Unsealed]:
     """What is not sealed after `events`; those that were looked at come last the next time."""
     runs = {run.ledger_id: run for run in unsealed if run.ledger_id not in looked}
-    runs |= {run.ledger_id: run for run in unsealed if run.ledger_id in looked}
+    for run in unsealed:
+        if run.ledger_id in looked:
+            runs[run.ledger_id] = replace(run, seen=looked[run.ledger_id])
     for event in events:
         if isinstance(event, RegistryOpened):
             runs.setdefault(event.ledger_id, Unsealed(event.run_id, event.path, event.ledger_id))

@@ -17,7 +17,7 @@ from ledger.errors import (
     LedgerRolledBack,
     NotALedger,
 )
-from ledger.opening import Source
+from ledger.opening import LEDGER_NAME, Source
 from ledger.store import Ledger
 from tests import events_of as say
 from tests.ledger_checks import check_ledger
@@ -322,3 +322,16 @@ def test_an_unfinished_change_of_the_file_itself_is_undone_in_a_copy(folder: Pat
     with Ledger.open(folder) as ledger:
         assert ledger.size == 3
     check_ledger(folder)
+
+
+def test_two_readers_of_a_left_ledger_each_read_a_copy(tmp_path: Path) -> None:
+    """A pristine reader does not have the source open, so the next one need not touch it."""
+    path = tmp_path / LEDGER_NAME
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"))
+        left = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    for name, data in left.items():
+        (tmp_path / name).write_bytes(data)
+    with LedgerView.open(path, pristine=True) as one, LedgerView.open(path, pristine=True) as two:
+        assert one.root() == two.root()
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == left

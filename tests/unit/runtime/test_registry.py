@@ -476,3 +476,31 @@ def test_an_empty_registry_is_gone_on_with(tmp_path: Path) -> None:
         LedgerView.open(registry_file(tmp_path))
     directory = run(tmp_path)
     assert types(tmp_path)[0] == ("registry.opened", directory.name)
+
+
+def test_a_run_that_was_left_in_the_middle_is_looked_at_once_and_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands beside a ledger whose writer died is evidence, its -shm file too."""
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        Registration(Registry(tmp_path), directory, view.ledger_id).open(
+            created("r1"), Redactor({}), 1
+        )
+    with Ledger.open(directory) as ledger:
+        ledger.append(ev.AnnotationAdded(text="seen", author="auditor"))
+        copied = {path.name: path.read_bytes() for path in directory.iterdir()}
+    for name, data in copied.items():
+        (directory / name).write_bytes(data)
+    looks: list[Path] = []
+    opens = LedgerView.open
+
+    def spy(path: Path, **how: object) -> LedgerView:
+        looks.append(Path(path))
+        return opens(path, **how)
+
+    monkeypatch.setattr(LedgerView, "open", spy)
+    for _ in range(3):
+        run(tmp_path)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == copied
+    assert looks.count(directory) == 1
