@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -68,6 +68,9 @@ _COLUMNS: Final[dict[str, type]] = {
 # Inodes that this process has open through SQLite, by any connection of ours.
 _in_use: Counter[tuple[int, int]] = Counter()
 _in_use_lock: Final = Lock()
+# One opening of an inode at a time: a file that is being copied is opened by nobody else meanwhile,
+# and whoever opens it after that finds it as free as it was.
+_openings: Final[defaultdict[tuple[int, int], Lock]] = defaultdict(Lock)
 
 
 def ledger_file(path: str | Path) -> Path:
@@ -148,6 +151,16 @@ def typed_rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
 
 def enter(file: tuple[int, int]) -> None:
     """Count one more SQLite connection of this process to an inode."""
+    with _opening(file):
+        _count(file)
+
+
+def _opening(file: tuple[int, int]) -> Lock:
+    with _in_use_lock:
+        return _openings[file]
+
+
+def _count(file: tuple[int, int]) -> None:
     with _in_use_lock:
         _in_use[file] += 1
 
@@ -177,7 +190,11 @@ class Source:
         self._inode = inode(path)
         self._entered = True
         self._budget = _STEPS_ALLOWED
-        enter(self._inode)
+        with _opening(self._inode):
+            _count(self._inode)
+            self._begin(pristine)
+
+    def _begin(self, pristine: bool) -> None:
         try:
             self._connection = self._open(pristine)
         except NotALedger as error:

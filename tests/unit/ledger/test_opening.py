@@ -3,6 +3,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -335,3 +336,23 @@ def test_two_readers_of_a_left_ledger_each_read_a_copy(tmp_path: Path) -> None:
     with LedgerView.open(path, pristine=True) as one, LedgerView.open(path, pristine=True) as two:
         assert one.root() == two.root()
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == left
+
+
+def test_readers_in_many_threads_change_nothing_beside_a_left_ledger(killed: Path) -> None:
+    def state() -> dict[str, bytes]:
+        return {one.name: one.read_bytes() for one in killed.iterdir()}
+
+    before, sizes = state(), []
+
+    def read() -> None:
+        for _ in range(10):
+            with LedgerView.open(killed, pristine=True) as view:
+                sizes.append(view.size)
+
+    threads = [threading.Thread(target=read) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sizes == [3] * 60
+    assert state() == before
