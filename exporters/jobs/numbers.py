@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 
+from ledger import statistics
+
 
 def rounded(value: float | None, digits: int = 6) -> float | None:
     """A float with at most `digits` decimals; None for none, and for what is no finite float."""
@@ -34,4 +36,4 @@ def total(values: Iterable[int | None]) -> int | None:
 def mean(values: Iterable[float]) -> float | None:
     """The mean; None of nothing."""
     given = list(values)
-    return math.fsum(given) / len(given) if given else None
+    return statistics.mean(given) if given else None
