@@ -1,5 +1,6 @@
 """`acl erase RUN SEQ...`: take what was recorded out of a ledger for good, and say so in it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,8 @@ from acl.output import Json, Run, document, line
 if TYPE_CHECKING:
     from ledger import LedgerView
     from ledger.erasure import Plan
-    from runtime.descendants import Holder, Holders
+    from ledger.keys import SigningKey
+    from runtime.descendants import Holder
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -47,30 +49,48 @@ def erase(
     from acl.redacting import redacted
     from ledger import LedgerView
     from ledger.errors import UsageError
-    from ledger.store import Ledger
-    from runtime.descendants import find_holders
 
     if not reason.strip() and not dry_run:
         raise UsageError("an erasure needs a reason", hint="say it with --reason TEXT")
-    named: dict[str, Any] = {"blobs": blob or (), "everywhere": everywhere}
-    done: dict[str, Any] = {}
+    named: dict[str, Any] = {
+        "sequence": sequence or (),
+        "blobs": blob or (),
+        "everywhere": everywhere,
+    }
     if dry_run:
         with LedgerView.open(run) as view:
-            plan = view.plan_erasure(sequence or (), **named)
+            told = _told(view.plan_erasure(**named), view, results_dir, {})
     else:
         signers = signers_given(signing_key)
         words, redactions = redacted(reason)
-        with Ledger.open(run, amends=True) as ledger:
-            done["event"], plan = ledger.erase(
-                sequence or (), reason=words, redactions=redactions or None, **named
-            )
-            checkpoint = ledger.checkpoint(*signers)
-        done |= {"size": checkpoint.size, "root": checkpoint.root.hex()}
-        done["origin"] = checkpoint.origin
-    with LedgerView.open(run) as view:
-        place = results_dir or _place_of(view.path)
-        told = _told(plan, view, find_holders(view, plan.sequence, place), done)
+        named |= {"reason": words, "redactions": redactions or None}
+        told = _erase(run, named, signers, results_dir)
     document(told) if json else _print(told)
+
+
+def _erase(
+    run: str, named: dict[str, Any], signers: "Sequence[SigningKey]", results_dir: Path | None
+) -> dict[str, Any]:
+    """Erase, and tell what was done."""
+    from ledger.errors import AclError
+    from ledger.store import Ledger
+
+    with Ledger.open(run, amends=True) as ledger:
+        seq, plan = ledger.erase(**named)
+        try:
+            checkpoint = ledger.checkpoint(*signers)
+        except AclError as error:
+            error.message = f"all is erased, by event {seq}, but not signed: {error.message}"
+            raise
+        done = {
+            "event": seq,
+            "size": checkpoint.size,
+            "root": checkpoint.root.hex(),
+            "origin": checkpoint.origin,
+        }
+        # Read before the ledger is closed, which leaves one file of it.
+        with ledger.view() as view:
+            return _told(plan, view, results_dir, done)
 
 
 def _place_of(ledger: Path) -> Path:
@@ -81,8 +101,11 @@ def _place_of(ledger: Path) -> Path:
 
 
 def _told(
-    plan: "Plan", view: "LedgerView", holders: "Holders", done: dict[str, Any]
+    plan: "Plan", view: "LedgerView", results_dir: Path | None, done: dict[str, Any]
 ) -> dict[str, Any]:
+    from runtime.descendants import find_holders
+
+    holders = find_holders(view, plan.sequence, results_dir or _place_of(view.path))
     return {
         "dry_run": not done,
         **{name: done.get(name) for name in ("event", "size", "root", "origin")},

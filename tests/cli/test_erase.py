@@ -32,6 +32,7 @@ def test_an_erasure_says_what_went_and_covers_it_with_a_checkpoint(acl: Acl, sea
 
 def test_the_document_of_an_erasure_has_all_of_it(acl: Acl, killed: Path) -> None:
     found = acl("erase", killed, 5, 6, "--reason", "r", "--json").document()
+    assert not (killed / "ledger.sqlite-wal").exists()
     with LedgerView.open(killed) as view:
         assert found["size"] == view.size == found["event"] + 1
         assert found["root"] == view.root().hex()
