@@ -36,19 +36,22 @@ def import_(
     Importing the same again shows the run that is there.
     """
     from acl.keys import signers_given
+    from acl.progress import counting
     from runtime.importers.door import import_path
 
     signers = signers_given(signing_key)
-    report = import_path(
-        path,
-        results_dir=results_dir,
-        create=partial(_new_ledger, signers),
-        format=layout,
-        dry_run=dry_run,
-        keep_originals=keep_originals,
-        command=tuple(sys.argv[1:]),
-        entering=partial(_entering, results_dir, signers),
-    )
+    with counting("tasks") as progress:
+        report = import_path(
+            path,
+            results_dir=results_dir,
+            create=partial(_new_ledger, signers),
+            format=layout,
+            dry_run=dry_run,
+            keep_originals=keep_originals,
+            command=tuple(sys.argv[1:]),
+            entering=partial(_entering, results_dir, signers),
+            progress=progress,
+        )
     if json:
         document(
             {

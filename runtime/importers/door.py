@@ -10,17 +10,21 @@ from ledger.errors import UsageError
 from ledger.state import RunState
 from ledger.version import __version__
 from runtime.importers import places
-from runtime.importers.originals import original
+from runtime.importers.originals import original_events
 from runtime.importers.plan import (
     ImportPlan,
     Item,
     Original,
+    OwnMetrics,
     Remark,
     SourceEnd,
     SourceMetrics,
 )
 from runtime.importers.registry import Points, choose
 from runtime.importers.source import Source
+from runtime.metrics.aggregation import aggregate
+from runtime.metrics.policies import COUNT_AS_ZERO
+from runtime.metrics.uses import default_uses, parse_use
 from runtime.plugins import installed
 from runtime.recorder import Recorder
 from runtime.redact import POLICY_VERSION
@@ -33,6 +37,9 @@ Create = Callable[[Path], Recorder]
 Entering = Callable[[Path, bytes], Registration]
 """Gives the entries of the run that will be in a directory, with a ledger of an id."""
 
+Progress = Callable[[int, int], object]
+"""Is told how many tasks of how many are written."""
+
 _BATCH_EVENTS: Final = 200
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 
@@ -41,8 +48,9 @@ _BATCH_BYTES: Final = 4 * 1024 * 1024
 class ImportReport:
     """What became of an import: every record of the source is placed, or named.
 
-    `records_in` are the files of the source, `records_out` those that stand in events or are kept
-    whole as the logs they are; every file is kept as an original besides. `already` says that
+    `records_in` are the files of the source, or the lines where the format is one of lines,
+    `records_out` those that stand in events or are kept whole as the logs they are; every file is
+    kept as an original besides. `already` says that
     the run was there before.
     """
 
@@ -71,6 +79,7 @@ def import_path(  # noqa: PLR0913 - each is an option of `acl import`, or stands
     command: Sequence[str] = (),
     entering: Entering | None = None,
     points: Points = installed,
+    progress: Progress | None = None,
 ) -> ImportReport:
     """Turn the foreign run at `path` into a sealed ledger under `results_dir`, or leave nothing.
 
@@ -98,7 +107,7 @@ def import_path(  # noqa: PLR0913 - each is an option of `acl import`, or stands
             ledger_id = recorder.ledger.ledger_id
             registration = None if entering is None else entering(target, ledger_id)
             try:
-                _Writing(recorder, source, plan, keep_originals).write(
+                _Writing(recorder, source, plan, keep_originals, progress).write(
                     target.name, identity, command
                 )
             finally:
@@ -139,6 +148,7 @@ class _Writing:
     source: Source
     plan: ImportPlan
     keep_originals: bool
+    progress: Progress | None = None
 
     def write(self, run_id: str, identity: str, command: Sequence[str]) -> None:
         self.recorder.record_sync(*self._head(run_id, identity, command))
@@ -181,32 +191,44 @@ class _Writing:
         """The items as events, in batches of bounded size: one large file makes one of its own."""
         batch: list[ev.AnyEvent] = []
         weight = 0
-        for item in self.plan.items():
-            if isinstance(item, SourceMetrics | SourceEnd):
+        for item in self._told():
+            if isinstance(item, SourceMetrics | OwnMetrics | SourceEnd):
                 # These tell of the prefix before them, so that must be stored.
                 yield batch
                 batch, weight = [self._of_prefix(item)], 0
                 continue
-            batch += self._events(item)
-            weight += item.file.size if isinstance(item, Original) else 0
-            if len(batch) >= _BATCH_EVENTS or weight >= _BATCH_BYTES:
-                yield batch
-                batch, weight = [], 0
+            for event in self._events(item):
+                batch.append(event)
+                weight += event.bytes if isinstance(event, ev.OriginalRecorded) else 0
+                if len(batch) >= _BATCH_EVENTS or weight >= _BATCH_BYTES:
+                    yield batch
+                    batch, weight = [], 0
         yield batch
 
-    def _events(self, item: Item) -> list[ev.AnyEvent]:
-        if not isinstance(item, Original):
-            assert not isinstance(item, SourceMetrics | SourceEnd)
-            return [item]
-        if item.repeated and not self.keep_originals:
-            return []
-        file = item.file
-        gate = None if self.keep_originals else self.recorder.redactor
-        data = self.source.read(file)
-        return [original(file.path, data, file.sha256, gate, task=item.task, attempt=item.attempt)]
+    def _told(self) -> Iterator[Item]:
+        """The items of the plan, with the progress that they are."""
+        total = len(self.plan.selected.tasks)
+        done = 0
+        for item in self.plan.items():
+            yield item
+            if self.progress is not None and isinstance(item, ev.TaskStarted):
+                done += 1
+                self.progress(done, max(total, done))
 
-    def _of_prefix(self, item: SourceMetrics | SourceEnd) -> ev.AnyEvent:
+    def _events(self, item: Item) -> Iterator[ev.AnyEvent]:
+        if not isinstance(item, Original):
+            assert not isinstance(item, SourceMetrics | OwnMetrics | SourceEnd)
+            yield item
+        elif self.keep_originals or not item.repeated:
+            gate = None if self.keep_originals else self.recorder.redactor
+            yield from original_events(
+                self.source, item.file, gate, task=item.task, attempt=item.attempt
+            )
+
+    def _of_prefix(self, item: SourceMetrics | OwnMetrics | SourceEnd) -> ev.AnyEvent:
         state = self.recorder.state()
+        if isinstance(item, OwnMetrics):
+            item = _measured(state, item)
         if isinstance(item, SourceEnd):
             return ev.RunFinished(
                 status=item.status,
@@ -224,6 +246,22 @@ class _Writing:
             root=state.root.hex(),
             source=item.source,
         )
+
+
+def _measured(state: RunState, wanted: OwnMetrics) -> SourceMetrics:
+    """The metrics of a state by our own rules, which a replay can apply again."""
+    policy, k = COUNT_AS_ZERO, state.k
+    uses = [*default_uses(state, policy=policy, k=k)]
+    uses += [parse_use(text, policy=policy, k=k) for text in wanted.uses]
+    result, used = aggregate(state, reducers=tuple(dict.fromkeys(uses)), policy=policy)
+    return SourceMetrics(
+        metrics=dict(result.metrics),
+        counts=result.counts.model_dump(),
+        details=dict(result.details),
+        extra=dict(result.extra),
+        reducers=used,
+        source="evaluation",
+    )
 
 
 def _counts(state: RunState) -> dict[str, int]:

@@ -1,14 +1,19 @@
 """Files of an import as they go into the ledger: through the redaction gate, else byte for byte."""
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from ledger import events as ev
 from ledger.canonical import Binary
+from runtime.importers.source import Source, SourceFile
 
 MIN_DIGESTED: Final = 1024
 """Bytes from which on the digest of an original is told: one of less could be guessed."""
+
+PART: Final = 4 * 1024 * 1024
+"""Bytes from which on the file of JSON lines is kept in parts of whole lines."""
 
 _JSON_LINES: Final = (".jsonl", ".ndjson")
 
@@ -23,6 +28,45 @@ class Gate(Protocol):
         """The text without secrets, and how many there were."""
 
 
+def original_events(
+    source: Source,
+    file: SourceFile,
+    gate: Gate | None,
+    *,
+    task: str | None = None,
+    attempt: int | None = None,
+) -> Iterator[ev.OriginalRecorded]:
+    """The events that keep a file: one, or for many JSON lines one without content and its parts.
+
+    The path of a part ends in `#bytes=FIRST-LAST`; the parts in order are the whole file.
+    """
+    if file.size < PART or not file.path.endswith(_JSON_LINES):
+        data = source.read(file)
+        yield original(file.path, data, file.sha256, gate, task=task, attempt=attempt)
+        return
+    yield ev.OriginalRecorded(
+        task=task, attempt=attempt, path=file.path, bytes=file.size, sha256=file.sha256.hex()
+    )
+    offset = 0
+    for data in _parts(source, file):
+        path = f"{file.path}#bytes={offset}-{offset + len(data) - 1}"
+        digest = hashlib.sha256(data).digest()
+        yield original(path, data, digest, gate, task=task, attempt=attempt, lines=True)
+        offset += len(data)
+
+
+def _parts(source: Source, file: SourceFile) -> Iterator[bytes]:
+    lines: list[bytes] = []
+    size = 0
+    for line in source.lines(file):
+        if lines and size + len(line) > PART:
+            yield b"".join(lines)
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line)
+    yield b"".join(lines)
+
+
 def original(
     path: str,
     data: bytes,
@@ -31,14 +75,16 @@ def original(
     *,
     task: str | None = None,
     attempt: int | None = None,
+    lines: bool | None = None,
 ) -> ev.OriginalRecorded:
     """The event that keeps a file: its bytes, or what the gate left of its text.
 
     UTF-8 is held as text, which compresses beside the events that repeat it; all else as Binary.
     `gate` None keeps the bytes whatever they hold, as Binary, which no other gate looks into.
-    `redactions` is set when something was replaced; `digest` is the SHA-256 of `data`.
+    `redactions` is set when something was replaced; `digest` is the SHA-256 of `data`. `lines`
+    says that these are JSON lines; by default the name does.
     """
-    kept, count = (data, 0) if gate is None else redact_bytes(path, data, gate)
+    kept, count = (data, 0) if gate is None else redact_bytes(path, data, gate, lines=lines)
     return ev.OriginalRecorded(
         task=task,
         attempt=attempt,
@@ -65,7 +111,9 @@ def _text_or_binary(data: bytes) -> str | Binary:
         return Binary(data)
 
 
-def redact_bytes(path: str, data: bytes, gate: Gate) -> tuple[bytes, int]:
+def redact_bytes(
+    path: str, data: bytes, gate: Gate, *, lines: bool | None = None
+) -> tuple[bytes, int]:
     """The bytes without secrets, and how many there were; the same bytes if there were none.
 
     JSON is redacted value by value, since an escape in the text can hide a key, and is written
@@ -73,7 +121,7 @@ def redact_bytes(path: str, data: bytes, gate: Gate) -> tuple[bytes, int]:
     replaced.
     """
     text = data.decode("utf-8", "surrogateescape")
-    if path.endswith(_JSON_LINES):
+    if path.endswith(_JSON_LINES) if lines is None else lines:
         kept, count = _by_line(text, gate)
     else:
         kept, count = _by_value(text, gate) or gate.redact_text(text)

@@ -52,6 +52,16 @@ class SourceMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnMetrics:
+    """The source tells no metrics: the door measures the prefix by our own rules.
+
+    The default set is taken, and `uses` in the words of `acl replay --reducer` besides.
+    """
+
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceEnd:
     """The source ended by itself; the door adds the counts."""
 
@@ -60,7 +70,7 @@ class SourceEnd:
     exit_code: int
 
 
-Item = ev.AnyEvent | Original | SourceMetrics | SourceEnd
+Item = ev.AnyEvent | Original | SourceMetrics | OwnMetrics | SourceEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,8 @@ class ImportPlan:
 
     `run_name`, `benchmark`, `model` and `run_id` are the source's own, empty where it has none.
     `request` is the complete request in our words, with the source's own words below `source`.
-    Every file of the source is a record; `records_out` counts those that were placed.
+    Every file of the source is a record, or every line where a format is one of lines;
+    `records_out` counts those that were placed.
     """
 
     format: str

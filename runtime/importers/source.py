@@ -30,6 +30,20 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes of a file that were read once, to be read again: `sha256` is of these bytes."""
+
+    offset: int
+    size: int
+    sha256: bytes
+
+    @classmethod
+    def of(cls, offset: int, data: bytes) -> "Part":
+        """The part that `data` is."""
+        return cls(offset, len(data), hashlib.sha256(data).digest())
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A directory (or one file) at the time it was hashed; only `open` makes one.
 
@@ -62,6 +76,34 @@ class Source:
             digest.update(os.fsencode(file.path) + b"\0" + file.sha256)
         return digest.hexdigest()
 
+    def lines(self, file: SourceFile) -> Iterator[bytes]:
+        """The lines of a file with their ends, one after another.
+
+        UsageError, once all were given, if they are not the bytes that were hashed.
+        """
+        digest = hashlib.sha256()
+        try:
+            with _place(self.root, file.path).open("rb") as stream:
+                for line in stream:
+                    digest.update(line)
+                    yield line
+        except OSError as error:
+            raise UsageError(f"{file.path} cannot be read: {error.strerror}") from None
+        if digest.digest() != file.sha256:
+            raise _changed(file)
+
+    def read_part(self, file: SourceFile, part: "Part") -> bytes:
+        """Some bytes of a file; UsageError if they are others by now."""
+        try:
+            with _place(self.root, file.path).open("rb") as stream:
+                stream.seek(part.offset)
+                data = stream.read(part.size)
+        except OSError as error:
+            raise UsageError(f"{file.path} cannot be read: {error.strerror}") from None
+        if hashlib.sha256(data).digest() != part.sha256:
+            raise _changed(file)
+        return data
+
     def read(self, file: SourceFile) -> bytes:
         """The bytes that were hashed; UsageError if the file is another one by now."""
         try:
@@ -69,10 +111,14 @@ class Source:
         except OSError as error:
             raise UsageError(f"{file.path} cannot be read: {error.strerror}") from None
         if hashlib.sha256(data).digest() != file.sha256:
-            raise UsageError(
-                f"{file.path} changed while it was imported", hint="import a run that has stopped"
-            )
+            raise _changed(file)
         return data
+
+
+def _changed(file: SourceFile) -> UsageError:
+    return UsageError(
+        f"{file.path} changed while it was imported", hint="import a run that has stopped"
+    )
 
 
 def _walk(root: Path) -> Iterator[tuple[str, str]]:
