@@ -38,7 +38,7 @@ def places(results_dir: Path) -> list[Place]:
 
 def _ledger_id(directory: Path) -> str | None:
     try:
-        with LedgerView.open(directory) as view:
+        with LedgerView.open(directory, pristine=True) as view:
             return view.ledger_id.hex() or None
     except (AclError, OSError, sqlite3.Error):
         return None

@@ -67,8 +67,8 @@ def _registry(
             report.problems += _gone(file, checkpoints)
             return report, readings
         report.found = True
-        _verify_registry(file, report, against, checkpoints)
-        with LedgerView.open(file) as view:
+        with LedgerView.open(file, pristine=True) as view:
+            _verify_registry(view, report, against, checkpoints)
             readings = read_entries(view)
         report.ledger_id = readings.ledger_id
     except RunNotFound:
@@ -94,10 +94,13 @@ def _gone(file: Path, checkpoints: Sequence[bytes]) -> Iterator[Problem]:
 
 
 def _verify_registry(
-    file: Path, report: RegistryReport, against: Against, checkpoints: Sequence[bytes]
+    view: LedgerView,
+    report: RegistryReport,
+    against: Against,
+    checkpoints: Sequence[bytes],
 ) -> None:
     verification = verify(
-        file, verifiers=against.verifiers, policy=against.policy, checkpoint=list(checkpoints)
+        view, verifiers=against.verifiers, policy=against.policy, checkpoint=list(checkpoints)
     )
     for finding in verification:
         if finding.severity == "broken":

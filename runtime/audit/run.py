@@ -86,10 +86,10 @@ class _Examination:
         self._watch = Watch()
 
     def run(self) -> None:
-        with LedgerView.open(self._directory) as view:
+        with LedgerView.open(self._directory, pristine=True) as view:
             self._report.ledger_id = view.ledger_id.hex()
             state = self._fold(view)
-            intact = self._verify(state)
+            intact = self._verify(view, state)
             self._tell_kind(view, state, intact=intact)
             if state is None or state.created is None:
                 return
@@ -105,14 +105,14 @@ class _Examination:
         except AclError:
             return None
 
-    def _verify(self, state: RunState | None) -> bool:
+    def _verify(self, view: LedgerView, state: RunState | None) -> bool:
         """Verify the ledger, also against its checkpoint in the registry; tell if it is intact."""
         report, seal = self._report, self._entry.sealed if self._entry else None
         outside = [] if seal is None else [seal.checkpoint.encode("utf-8", "surrogatepass")]
         intact = True
         with ExitStack() as stack:
             verification = verify(
-                self._directory,
+                view,
                 verifiers=self._against.verifiers,
                 policy=self._against.policy,
                 checkpoint=outside,
@@ -155,7 +155,7 @@ class _Examination:
             place = places.get(ledger_id)
             if place is not None and place != self._directory:
                 try:
-                    found.append(stack.enter_context(LedgerView.open(place)))
+                    found.append(stack.enter_context(LedgerView.open(place, pristine=True)))
                 except _FAILURES:
                     continue  # its own report says what is wrong with it
         return found
