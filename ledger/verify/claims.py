@@ -226,7 +226,7 @@ class Claims:
         if self._agreed < size:
             why = f"events {self._agreed} to {size - 1} are covered by no checkpoint"
             yield unproven("uncovered", why, self._agreed)
-        yield from self._signatures.summarize()
+        yield from self._signatures.summarize(size)
         if self._outside_agreed is None:
             yield unproven(
                 "no_outside_checkpoint",
@@ -236,3 +236,6 @@ class Claims:
         else:
             at = self._outside_agreed
             yield remark("outside_checkpoint", f"the first {at} events are as the given one says")
+            if at < size:
+                why = f"events {at} to {size - 1} came after the given checkpoint"
+                yield unproven("outside_since", why, at)

@@ -67,10 +67,13 @@ class Signatures:
                 self._policy_size = size
             self._policy_fault = fault
 
-    def summarize(self) -> Iterator[Finding]:
-        """Say who signed how much, and whether the policy is met."""
+    def summarize(self, size: int) -> Iterator[Finding]:
+        """Say who signed how much of `size` events, and whether the policy is met."""
         if self._policy is not None:
             yield self._judged_by_policy()
+            if 0 < self._policy_size < size:
+                why = f"events {self._policy_size} to {size - 1} do not meet the policy"
+                yield unproven("policy_since", why, self._policy_size)
         for one in self._last.values():
             if one.time is None:
                 what = f"the first {one.size} events are signed by {one.verifier.name}"
@@ -78,8 +81,12 @@ class Signatures:
             else:
                 what = f"witness {one.verifier.name} says that it saw the first {one.size} events"
                 yield remark("cosigned", f"{what} at {_moment(one.time)}")
-        if all(one.time is not None for one in self._last.values()):
+        signed = [one.size for one in self._last.values() if one.time is None]
+        if not signed:
             yield unproven("unsigned", f"who wrote this ledger is not proven: {self._why()}")
+        elif max(signed) < size:
+            why = f"events {max(signed)} to {size - 1} are signed by no given key of a log"
+            yield unproven("unsigned_since", why, max(signed))
 
     def _judged_by_policy(self) -> Finding:
         if self._policy_size:

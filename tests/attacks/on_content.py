@@ -2,6 +2,7 @@
 
 import shutil
 
+from ledger.events import AnnotationAdded
 from ledger.store import Ledger
 from tests.attacks.attack import Attack, Scene
 from tests.attacks.forging import (
@@ -102,6 +103,18 @@ def insert_event(scene: Scene) -> None:
     other = mark[0], mark[1].replace(b"looked at", b"all right")
     replace_events(scene.path, relink([*new[:-1], other, new[-1]]))
     certify(scene.path, None)
+
+
+def append(scene: Scene) -> None:
+    """A remark, and a checkpoint of it that nobody signed."""
+    with another_machine(), Ledger.open(scene.run, amends=True) as ledger:
+        ledger.append(AnnotationAdded(text="all of this is true", author="the lab"))
+        ledger.checkpoint()
+
+
+def append_bare(scene: Scene) -> None:
+    with another_machine(), Ledger.open(scene.run, amends=True) as ledger:
+        ledger.append(AnnotationAdded(text="all of this is true", author="the lab"))
 
 
 def foreign_event(scene: Scene) -> None:
@@ -325,6 +338,25 @@ ATTACKS = [
         "broken",
     ),
     Attack(
+        "append",
+        "adds a remark at the end, without a checkpoint",
+        append_bare,
+        CONTENT,
+        ("unseen", "unproven"),
+        "unproven",
+        "unproven",
+        note="where it is sealed, a checkpoint that nobody signed comes by itself",
+    ),
+    Attack(
+        "append-certified",
+        "adds a remark at the end, with a checkpoint that nobody signed",
+        append,
+        CONTENT,
+        "unseen",
+        "unproven",
+        "unproven",
+    ),
+    Attack(
         "foreign-event",
         "puts an event of another run in the place of this run's",
         foreign_event,
@@ -411,7 +443,7 @@ ATTACKS = [
         CONTENT,
         "told",
         "told",
-        "told",
+        "unproven",
         codes=("erased",),
     ),
     Attack(
