@@ -87,7 +87,7 @@ def test_the_truth_is_read_back_from_its_own_text(seed: int, number: int) -> Non
     assert read_number(write_number(problem.answer)) == problem.answer
 
 
-@given(st.fractions(max_denominator=10**6))
+@given(st.fractions(-(10**30), 10**30, max_denominator=10**6))
 @settings(max_examples=200)
 def test_every_number_is_read_back(value: Fraction) -> None:
     assert read_number(write_number(value)) == value
