@@ -10,7 +10,7 @@ from ledger.errors import UsageError
 from ledger.state import RunState
 from ledger.version import __version__
 from runtime.importers import places
-from runtime.importers.originals import original_events
+from runtime.importers.originals import MIN_DIGESTED, Gate, original, original_events
 from runtime.importers.plan import (
     ImportPlan,
     Item,
@@ -219,10 +219,23 @@ class _Writing:
         if not isinstance(item, Original):
             assert not isinstance(item, SourceMetrics | OwnMetrics | SourceEnd)
             yield item
-        elif self.keep_originals or not item.repeated:
-            gate = None if self.keep_originals else self.recorder.redactor
+        elif self.keep_originals and item.content is None:
+            yield from self._kept(item, None)
+        elif not self.keep_originals and not item.repeated:
+            yield from self._kept(item, self.recorder.redactor)
+
+    def _kept(self, item: Original, gate: Gate | None) -> Iterator[ev.AnyEvent]:
+        file = item.file
+        if item.content is not None:
+            yield original(
+                file.path, item.content, file.sha256, gate, task=item.task, attempt=item.attempt
+            )
+        elif item.in_parts and gate is not None:
+            digest = file.sha256.hex() if file.size >= MIN_DIGESTED else None
+            yield ev.OriginalRecorded(path=file.path, bytes=file.size, sha256=digest)
+        else:
             yield from original_events(
-                self.source, item.file, gate, task=item.task, attempt=item.attempt
+                self.source, file, gate, task=item.task, attempt=item.attempt
             )
 
     def _of_prefix(self, item: SourceMetrics | OwnMetrics | SourceEnd) -> ev.AnyEvent:

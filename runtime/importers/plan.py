@@ -27,13 +27,18 @@ class Original:
     """A file to keep beside the events it belongs to.
 
     `repeated` says that an event holds its content too: the file is then kept only where
-    originals are kept unredacted.
+    originals are kept unredacted. `in_parts` says that what is in it, such as the members of an
+    archive, follows in originals that have a `content`, where the redaction gate can look into
+    it: of the file itself size and digest are told. Where originals are kept unredacted, it is
+    the other way round.
     """
 
     file: SourceFile
     task: str | None = None
     attempt: int | None = None
     repeated: bool = False
+    in_parts: bool = False
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

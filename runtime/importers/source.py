@@ -69,11 +69,14 @@ class Source:
     def identity(self) -> str:
         """SHA-256 in hex over the sorted (relative path, SHA-256 of the bytes) of all files.
 
-        Each adds its path, a NUL and 32 bytes. The name of the directory itself is no part of it.
+        Each adds its path, a NUL and 32 bytes. The name of the directory itself is no part of it,
+        nor is that of a source that is one file: its path below itself is empty.
         """
         digest = hashlib.sha256()
+        is_directory = self.root.is_dir()
         for file in self.files:
-            digest.update(os.fsencode(file.path) + b"\0" + file.sha256)
+            path = os.fsencode(file.path) if is_directory else b""
+            digest.update(path + b"\0" + file.sha256)
         return digest.hexdigest()
 
     def lines(self, file: SourceFile) -> Iterator[bytes]:
