@@ -293,3 +293,9 @@ def foreign_request(
     # JSON mode would turn NaN into null.
     values: dict[str, Any] = request.model_dump(mode="python")
     return {**values, "source": dict(source)} if source else values
+
+
+def persistence_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What `run.created` tells besides of a foreign request."""
+    told = {name: request[name] for name in ("benchmark", "model", "output", "metadata")}
+    return told | {"reuse": request["runtime"]}
