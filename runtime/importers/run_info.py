@@ -20,11 +20,13 @@ class Writer:
     """What a directory says of its writer.
 
     `version` is that of the schema of its `run_info.json`, None where it tells none. `is_export`
-    is True for what `acl export` writes, whatever program made the run.
+    is True for what `acl export` writes, whatever program made the run; `layout` is then that of
+    its manifest, None without one.
     """
 
     version: int | None
     is_export: bool
+    layout: str | None = None
 
 
 def writer_of(source: Source) -> Writer:
@@ -42,8 +44,10 @@ def writer_of(source: Source) -> Writer:
         told = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
         # An imported run keeps its source's schema below `request`, which says nothing of these.
         version = None if told is None else int(told[1])
-    is_export = _is_ours(info) or _is_ours(_object(data.get(MANIFEST)))
-    return Writer(version, is_export)
+    manifest = _object(data.get(MANIFEST))
+    layout = manifest.get("layout") if manifest is not None and _is_ours(manifest) else None
+    is_export = _is_ours(info) or _is_ours(manifest)
+    return Writer(version, is_export, layout if isinstance(layout, str) else None)
 
 
 def _object(data: bytes | None) -> dict[str, Any] | None:

@@ -19,10 +19,13 @@ class Details:
     name = FORMAT
 
     def recognises(self, source: Source) -> bool:
-        """True for an export of ours, or if run_info.json has our schema or none but records."""
+        """True for an export of ours, or if run_info.json has our schema or none but records.
+
+        Exports of ours in other layouts have importers of their own, or none.
+        """
         writer = writer_of(source)
         if writer.is_export:
-            return True
+            return writer.layout in (None, FORMAT)
         if writer.version is not None:
             return writer.version == 1
         return any(_RECORD.fullmatch(file.path) for file in source.files)
