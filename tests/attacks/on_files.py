@@ -9,7 +9,7 @@ from pathlib import Path
 from ledger import sidefile
 from tests.attacks.attack import Attack, Scene
 from tests.attacks.forging import put_beside
-from tests.attacks.on_content import another_verdict
+from tests.attacks.on_recording import another_verdict
 from tests.attacks.runs import record, story
 
 

@@ -15,7 +15,7 @@ from tests.attacks.forging import (
     replace_events,
     replace_notes,
 )
-from tests.attacks.on_content import another_verdict
+from tests.attacks.on_recording import another_verdict
 from tests.attacks.runs import LAB, LEDGER_ID, record, story
 
 HISTORY, KEYS = "history", "keys and checkpoints"
