@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -328,7 +329,8 @@ def _tell_task(job: Job, task: JobTask) -> None:
 def _started_at(job: Job) -> str | None:
     told = utc(job.result.get("started_at"))
     times = [utc(facts.started_at) for facts in job.facts.values()]
-    return told or min((time for time in times if time is not None), default=None)
+    known = [time for time in times if time is not None]
+    return told or min(known, key=datetime.fromisoformat, default=None)
 
 
 def _last(job: Job) -> str | None:
@@ -336,7 +338,8 @@ def _last(job: Job) -> str | None:
     if not job.finished:
         return None
     times = [utc(facts.finished_at) for facts in job.ended_trials]
-    return max((time for time in times if time is not None), default=None)
+    known = [time for time in times if time is not None]
+    return max(known, key=datetime.fromisoformat, default=None)
 
 
 def _foreign(trials: Iterable[TrialFiles]) -> list[SourceFile]:
