@@ -33,7 +33,7 @@ def import_(
 ) -> int:
     """Import everything that PATH holds but secrets, or name what has no place; exit 1 if so.
 
-    Importing the same again shows the run that is there.
+    Importing the same again shows the run that is there; exit 0.
     """
     from acl.keys import signers_given
     from acl.progress import counting
@@ -68,7 +68,13 @@ def import_(
         )
     else:
         _print(report, dry_run=dry_run)
-    return 1 if report.damaged or any(not one.placed for one in report.unplaced) else 0
+    return 1 if _is_partial(report) else 0
+
+
+def _is_partial(report: Any) -> bool:
+    """True if this import had to leave something out; one that was made before is only shown."""
+    told = report.damaged or any(not one.placed for one in report.unplaced)
+    return bool(told) and not report.already
 
 
 def _remarks(report: Any, *, placed: bool) -> list[dict[str, str]]:
@@ -98,4 +104,5 @@ def _print(report: Any, *, dry_run: bool) -> None:
     line(f"{report.format}: {verb} run {report.run_id} in {report.path}")
     line(f"records: {report.records_in} in, {report.records_out} out")
     for one in report.unplaced:
-        line(f"{'told' if one.placed else 'not placed'}: {one.source}: {one.reason}")
+        told = "named then" if report.already else "told" if one.placed else "not placed"
+        line(f"{told}: {one.source}: {one.reason}")
