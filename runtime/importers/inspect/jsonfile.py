@@ -1,0 +1,103 @@
+"""`.json` logs: one object, which is read sample by sample, never as a whole."""
+
+from functools import partial
+from typing import Any, Final
+
+from ledger.errors import UsageError
+from runtime.importers.inspect.bytesource import ByteSource
+from runtime.importers.inspect.fields import listed, section
+from runtime.importers.inspect.log import Log, Piece, SampleRef, check_header, read_value
+from runtime.importers.inspect.spans import NoObject, Parts, Span, find_parts
+from runtime.importers.jsontext import NotARecord, Record, read_record
+from runtime.importers.plan import Remark
+
+SAMPLES: Final = "samples"
+KEPT_WHOLE: Final = 8 << 20
+"""Files of up to this size are kept as one original, which is read as a whole."""
+
+
+def read_json(data: ByteSource) -> Log:
+    """Find the header and the samples; UsageError for what is no log or ends before it says so."""
+    name = data.file.path
+    try:
+        parts = find_parts(data, (SAMPLES,))
+    except NoObject as fault:
+        raise UsageError(f"{name} is no Inspect log: {fault}") from None
+    header, remarks = _header(data, parts)
+    check_header(name, header)
+    spans = parts.elements.get(SAMPLES, [])
+    log = Log(
+        data,
+        header,
+        samples=[_sample(data, at, span) for at, span in enumerate(spans)],
+        records=1 + len(spans) + (parts.cut and parts.open == SAMPLES),
+        keep_file=data.file.size <= KEPT_WHOLE,
+        reductions=_reductions(header),
+        remarks=remarks,
+    )
+    if not log.keep_file:
+        log.pieces = _between(data, spans)
+    _tell(log, parts)
+    return log
+
+
+def _header(data: ByteSource, parts: Parts) -> tuple[dict[str, Any], list[Remark]]:
+    header: dict[str, Any] = {}
+    remarks = []
+    for key, span in parts.values.items():
+        if key == SAMPLES:
+            continue
+        try:
+            header[key] = read_value(data.read(*span))
+        except NotARecord as fault:
+            remarks.append(Remark(f"{data.file.path}, {key}", str(fault), damage=True))
+    if parts.cut and "eval" not in header:
+        raise UsageError(
+            f"{data.file.path} is cut off after {data.file.size} bytes, before it says what was"
+            " evaluated"
+        )
+    return header, remarks
+
+
+def _sample(data: ByteSource, at: int, span: Span) -> SampleRef:
+    name = f"{data.file.path}, sample {at + 1}"
+    # A small file is one original.
+    pieces = () if data.file.size <= KEPT_WHOLE else (_piece(data, span),)
+    return SampleRef(name, pieces, partial(_load, data, span))
+
+
+def _load(data: ByteSource, span: Span) -> Record:
+    return read_record(data.read(*span))
+
+
+def _between(data: ByteSource, spans: list[Span]) -> list[Piece]:
+    """What stands before, between and behind the samples: all pieces together are the file."""
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), data.file.size]
+    pairs = zip(ends, starts, strict=True)
+    return [_piece(data, (end, start)) for end, start in pairs if end < start]
+
+
+def _piece(data: ByteSource, span: Span) -> Piece:
+    name = f"{data.file.path}[{span[0]}:{span[1]}]"
+    return Piece(name, partial(data.read, *span))
+
+
+def _reductions(header: dict[str, Any]) -> list[Any] | None:
+    told = header.pop("reductions", None)
+    if told is None:
+        told = section(header, "results").get("sample_reductions")
+    return listed(told) or None
+
+
+def _tell(log: Log, parts: Parts) -> None:
+    if parts.trailing:
+        log.tell("something follows the log", placed=False, damage=True)
+    if not parts.cut:
+        return
+    log.crashed = "status" not in log.header
+    where = f"in its key {parts.open!r}" if parts.open else "between two keys"
+    if parts.open == SAMPLES:
+        at = len(log.samples) + 1
+        log.remarks.append(Remark(f"{log.name}, sample {at}", "the file ends in it or before it"))
+    log.tell(f"it is cut off after {log.data.file.size} bytes, {where}")
