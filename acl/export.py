@@ -1,21 +1,30 @@
-"""`acl export -f FORMAT RUN DIR`: project a ledger into files; `--follow` a live one."""
+"""`acl export -f FORMAT RUN DIR`: project a ledger into files; `--follow` a live one.
+
+Of a results directory the tables of all runs: `acl.export_tables`.
+"""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from acl import options
-from acl.output import Json, Run, document, line, message
+from acl.output import Json, document, line, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 POLL_SECONDS = 0.2
 TILES = "tiles"
 JOBS = "jobs"
+TABLES = ("parquet", "jsonl", "csv")
 
 
+RunOrResults = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run directory, a ledger file; for tables, RESULTS_DIR."),
+]
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="New, empty, or an export of the same run.")
 ]
@@ -37,7 +46,7 @@ Force = Annotated[bool, typer.Option("--force", help="jobs: replace a job that s
 
 @app.command()
 def export(
-    run: Run,
+    run: RunOrResults,
     directory: Directory,
     layout: Layout = "details",
     follow: Follow = False,
@@ -47,13 +56,14 @@ def export(
     trajectory: Trajectory = None,
     force: Force = False,
     json: Json = False,
-) -> None:
+) -> int:
     """Write the files that other tools read; the same events give the same bytes.
 
     Nothing is written from a damaged ledger, unless --salvage asks for what precedes the damage;
     the files then say so.
     A run that is followed and whose writer is gone before its end is told as interrupted.
     """
+    from acl.stored_runs import is_results_dir
     from acl.verdict import state_at
     from exporters import find_exporter
     from exporters.identity import Identity, Salvaged
@@ -66,13 +76,20 @@ def export(
         raise UsageError(f"{what} is not followed", hint="leave --follow out")
     exporter = find_exporter(layout)
     of_job = _job_options(layout, job_name, trajectory, force=force)
+    if layout in TABLES and is_results_dir(run):
+        from acl.export_tables import export_results
+
+        if follow or at is not None:
+            raise UsageError("of many runs only the present state is exported", hint="name a RUN")
+        damage = partial(_damage, salvage=salvage)
+        return export_results(Path(run), directory, layout, damage, json=json)
     damaged_at = _damage(run, salvage=salvage)
     home = _home(run, directory)
     if layout == TILES:
         from acl.export_tiles import export_tiles
 
         export_tiles(run, directory, alone=not (follow or salvage or at is not None), json=json)
-        return
+        return 0
     if follow:
         _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:
@@ -84,7 +101,7 @@ def export(
             from acl.export_jobs import export_jobs
 
             export_jobs(state, view, directory, of_job, force=force, json=json)
-            return
+            return 0
         entries = write_tree(
             exporter(state, view),
             directory,
@@ -94,6 +111,7 @@ def export(
         )
     salvaged = damaged_at is not None
     _report(state, directory, layout, len(entries), salvaged=salvaged, json=json)
+    return 0
 
 
 def _damage(run: str, *, salvage: bool) -> int | None:
