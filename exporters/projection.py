@@ -16,7 +16,14 @@ from ledger.view import Blobs, Recorded
 _OF_TASKS: Final = ("details/", "retry_details/")
 # Categories, errors and retries are told by names.
 _NAMING: Final = frozenset(
-    {"tasks.selected", "task.finished", "attempt.retried", "attempt.finished"}
+    {
+        "tasks.selected",
+        "task.finished",
+        "attempt.retried",
+        "attempt.finished",
+        "original.recorded",
+        "artifacts.collected",
+    }
 )
 
 

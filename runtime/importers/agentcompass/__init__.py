@@ -21,11 +21,11 @@ class AgentCompass:
     def recognises(self, source: Source) -> bool:
         """True if run_info.json says so, or a task directory is named as in no other layout.
 
-        An export of ours is never of this format, whatever program made the run that it tells.
+        An export of ours is of this format if it is in this layout, whatever program made the run.
         """
         writer = writer_of(source)
         if writer.is_export:
-            return False
+            return writer.layout == FORMAT
         if any(_TASK_FILE.fullmatch(file.path) for file in source.files):
             return True
         # v1 is the layout `details`, which is ours.

@@ -28,6 +28,7 @@ RUN_FILES: Final = frozenset(
         "summary.md",
         "analysis_summary.json",
         "analysis_summary.md",
+        "MANIFEST.json",
     )
 )
 

@@ -38,7 +38,8 @@ _ENDS: Final[dict[str, tuple[ev.RunStatus, int]]] = {
 }
 _HEAD: Final = ("params.json", "run_info.json")
 _LOGS: Final = ("run.log", "progress.jsonl", "progress.json")
-_TAIL: Final = ("summary.md", "analysis_summary.json", "analysis_summary.md")
+# The last is of an export of ours in this layout.
+_TAIL: Final = ("summary.md", "analysis_summary.json", "analysis_summary.md", "MANIFEST.json")
 
 
 @dataclass(slots=True)
