@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.importers import ImportReport
+from runtime.importers import ImportPlan, ImportReport, Source
 from runtime.importers.agentcompass import AgentCompass
 from runtime.importers.atif import Atif
 from runtime.importers.details import Details
@@ -119,9 +119,14 @@ def job(path: Path, trials: Iterable[dict[str, Any]] = (), **fields: Any) -> Pat
     return path
 
 
-def reasons(report: ImportReport) -> dict[str, list[str]]:
+def planned(path: Path) -> ImportPlan:
+    """What an import would do; no ledger is written, so it is quick."""
+    return Jobs().plan(Source.open(path))
+
+
+def reasons(told: ImportReport | ImportPlan) -> dict[str, list[str]]:
     """What was told, by the file it was told of."""
     found: dict[str, list[str]] = {}
-    for remark in report.unplaced:
+    for remark in told.remarks if isinstance(told, ImportPlan) else told.unplaced:
         found.setdefault(remark.source, []).append(remark.reason)
     return found

@@ -95,7 +95,8 @@ def _errors(result: Mapping[str, Any]) -> tuple[ev.ErrorInfo | None, ev.ErrorInf
     if info is None:
         return None, None
     error = error_of(info, reached(result))
-    return (None, error) if is_of_verdict(error) else (error, None)
+    of_verdict = is_of_verdict(error) and error.code != CANCELLED
+    return (None, error) if of_verdict else (error, None)
 
 
 def _status(

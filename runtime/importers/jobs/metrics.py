@@ -19,6 +19,11 @@ from runtime.importers.jobs.sums import MEAN
 from runtime.importers.plan import SourceMetrics
 
 POLICY: Final = "count_as_zero"
+HARBOR: Final = "harbor"
+"""Stands before the names of metrics that are computed by no rule of ours."""
+
+_OF_VERDICTS: Final = frozenset({"correct", "score"})
+"""Metrics of these names are verdicts to replay, whatever rewards are called so."""
 
 _TRIAL_LISTS: Final = frozenset({"reward_stats", "exception_stats"})
 
@@ -64,13 +69,15 @@ def source_metrics(
     for key, told in sorted(evals.items()):
         for name, value, use in _values(told, shape):
             known = number(value)
-            # Several evaluations at once are no rule that replay has.
-            label = name if alone else f"{key}.{name.removeprefix('harbor.')}"
             if known is None:
                 continue
+            # Several evaluations at once are no rule that replay has.
+            rule = use if alone else None
+            label = f"{HARBOR}.{name}" if alone else f"{key}.{name}"
+            label = label if rule is None else f"{rule.metric}.{rule.name[:-1]}{rule.k}"
             metrics[label] = known
             details[label] = {"value": known, "policy": POLICY, "source": {"eval": key}}
-            uses += [use] if use is not None and alone else []
+            uses += [] if rule is None else [rule]
     if not metrics:
         return None
     return SourceMetrics(
@@ -83,22 +90,19 @@ def source_metrics(
 
 
 def _values(told: Any, shape: _Shape) -> Iterator[tuple[str, Any, ev.ReducerUse | None]]:
+    """Harbor's name of each metric, its value, and the rule of ours that gives the same."""
     if not isinstance(told, dict):
         return
     metrics = told.get("metrics")
     for metric in metrics if isinstance(metrics, list) else []:
         for name, value in (metric if isinstance(metric, dict) else {}).items():
             ours = _measured(name, shape)
-            if ours is None:
-                yield f"harbor.{name}", value, None
-            else:
-                yield f"{ours}.avg@{shape.each}", value, _use(ours, "avg@k", shape.each)
+            yield name, value, None if ours is None else _use(ours, "avg@k", shape.each)
     estimates = told.get("pass_at_k")
+    same = shape.binary and shape.zeros_are_errors
     for k, value in (estimates if isinstance(estimates, dict) else {}).items():
-        if shape.binary and shape.zeros_are_errors and k.isdecimal():
-            yield f"correct.pass@{k}", value, _use("correct", "pass@k", int(k))
-        else:
-            yield f"harbor.pass@{k}", value, None
+        use = _use("correct", "pass@k", int(k)) if same and k.isdecimal() and int(k) else None
+        yield f"pass@{k}", value, use
 
 
 def _measured(name: str, shape: _Shape) -> str | None:
@@ -107,7 +111,7 @@ def _measured(name: str, shape: _Shape) -> str | None:
         return None
     if name == MEAN and len(shape.everywhere) == 1:
         return "score"
-    if name not in shape.everywhere:
+    if name not in shape.everywhere or name in _OF_VERDICTS:
         return None
     return "score" if name == REWARD else name
 
