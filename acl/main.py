@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "export": ("acl.export", "Project a ledger into the files that other tools read."),
     "show": ("acl.show", "A run at a glance, or one task with its attempts."),
     "ls": ("acl.ls", "List the runs under a results directory."),
+    "query": ("acl.query", "Ask a run with SQL: tasks, attempts, calls, events as tables."),
     "log": ("acl.log", "List a run's events; --follow a live one."),
     "audit": ("acl.audit", "Every run that was entered or is on disk, and what became of it."),
     "diff": ("acl.diff", "Compare two runs, or two exported trees."),
