@@ -71,7 +71,7 @@ class Facts:
     """One trial. `ended` is False where it has no `result.json` that can be read.
 
     Times are in UTC, or as they were told; `number` is the attempt's where an export of ours
-    says it. `exception` is the name of a type.
+    says it, and `resolved` whether a score was enough there. `exception` is the name of a type.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Facts:
     exception: str | None
     spent: Spent
     number: int | None = None
-    agent_version: str | None = None
+    resolved: bool | None = None
     provider: str | None = None
 
 
@@ -102,7 +102,8 @@ def facts_of(name: str, result: Mapping[str, Any] | None, config: Mapping[str, A
         model=_text(model.get("name")),
         source=_text(result.get("source")),
     )
-    number = _object(result.get("acl")).get("attempt")
+    ours = _object(result.get("acl"))
+    number, resolved = ours.get("attempt"), ours.get("resolved")
     task = result.get("task_id")
     return Facts(
         name=name,
@@ -117,7 +118,7 @@ def facts_of(name: str, result: Mapping[str, Any] | None, config: Mapping[str, A
         exception=exception if isinstance(exception, str) else None,
         spent=Spent.of(result),
         number=number if type(number) is int and number > 0 else None,
-        agent_version=_text(info.get("version")),
+        resolved=resolved if isinstance(resolved, bool) and ours.get("correct") is None else None,
         provider=_text(model.get("provider")),
     )
 

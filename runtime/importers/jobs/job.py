@@ -17,7 +17,7 @@ from runtime.importers.jobs.layout import Layout, TrialFiles, arrange, is_trial,
 from runtime.importers.jobs.log import Discarded, read_log
 from runtime.importers.jobs.metrics import source_metrics
 from runtime.importers.jobs.request import Asked, asked, our_own, persistence_params
-from runtime.importers.jobs.rewards import are_binary
+from runtime.importers.jobs.rewards import are_binary, main_reward
 from runtime.importers.jobs.tasks import JobTask, Tasks
 from runtime.importers.jobs.tasks import arrange as arrange_tasks
 from runtime.importers.jsontext import NotARecord, read_record
@@ -245,12 +245,24 @@ def _request(job: Job) -> dict[str, Any]:
 def _task_ref(job: Job, task: JobTask) -> ev.TaskRef:
     several = len(job.tasks.kinds) > 1
     told = {"task_name": task.name, "task_id": task.task_id, "source": task.kind.source}
+    threshold = _threshold([job.facts[name] for name in task.trials.values()])
     return ev.TaskRef(
         task_id=task.id,
         category=task.kind.key if several else None,
         checksum=task.checksums[0] if task.checksums else None,
-        metadata={"source": {name: value for name, value in told.items() if value is not None}},
+        metadata={
+            "source": {name: value for name, value in told.items() if value is not None},
+            **({} if threshold is None else {"resolve_threshold": threshold}),
+        },
     )
+
+
+def _threshold(trials: Sequence[Facts]) -> float | None:
+    """A score that divides resolved from other attempts as the exported run did; None: 1 does."""
+    scores = [(main_reward(one.rewards or {}), one.resolved) for one in trials]
+    enough = [score for score, resolved in scores if resolved is True and score is not None]
+    least = min(enough, default=1.0)
+    return least if least < 1 else None
 
 
 def _facts(job: Job, files: TrialFiles) -> Facts:
