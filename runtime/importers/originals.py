@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from ledger import events as ev
 from ledger.canonical import Binary
+from runtime.importers.lines import SUFFIXES
 from runtime.importers.source import Source, SourceFile
 
 MIN_DIGESTED: Final = 1024
@@ -14,8 +15,6 @@ MIN_DIGESTED: Final = 1024
 
 PART: Final = 4 * 1024 * 1024
 """Bytes from which on the file of JSON lines is kept in parts of whole lines."""
-
-_JSON_LINES: Final = (".jsonl", ".ndjson")
 
 
 class Gate(Protocol):
@@ -40,7 +39,7 @@ def original_events(
 
     The path of a part ends in `#bytes=FIRST-LAST`; the parts in order are the whole file.
     """
-    if file.size < PART or not file.path.endswith(_JSON_LINES):
+    if file.size < PART or not file.path.endswith(SUFFIXES):
         data = source.read(file)
         yield original(file.path, data, file.sha256, gate, task=task, attempt=attempt)
         return
@@ -121,7 +120,7 @@ def redact_bytes(
     replaced.
     """
     text = data.decode("utf-8", "surrogateescape")
-    if path.endswith(_JSON_LINES) if lines is None else lines:
+    if path.endswith(SUFFIXES) if lines is None else lines:
         kept, count = _by_line(text, gate)
     else:
         kept, count = _by_value(text, gate) or gate.redact_text(text)

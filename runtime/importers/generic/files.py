@@ -6,10 +6,8 @@ from typing import Any, Final
 
 from runtime.importers.generic.header import is_header, task_id_of
 from runtime.importers.jsontext import NotARecord, read_record
+from runtime.importers.lines import BOM, SUFFIXES
 from runtime.importers.source import Source, SourceFile
-
-SUFFIXES: Final = (".jsonl", ".ndjson")
-BOM: Final = b"\xef\xbb\xbf"
 
 _LOOKED_AT: Final = 20
 _VERDICT: Final = ("correct", "score")

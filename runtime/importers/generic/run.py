@@ -13,9 +13,10 @@ from runtime.importers.foreign import (
 )
 from runtime.importers.generic.header import FORMAT, VERSION
 from runtime.importers.generic.record import read_line
-from runtime.importers.generic.scan import Entry, Scan, Task
+from runtime.importers.generic.scan import Scan, Task
 from runtime.importers.generic.telling import Telling
 from runtime.importers.jsontext import read_record
+from runtime.importers.lines import Line
 from runtime.importers.plan import ImportPlan, Item, Original, OwnMetrics, Remark, SourceEnd
 
 
@@ -88,6 +89,6 @@ def _items(found: Scan, model: str) -> Iterator[Item]:
         yield SourceEnd("completed", None, 0)
 
 
-def _attempt(found: Scan, number: int, entry: Entry, model: str) -> ForeignAttempt:
+def _attempt(found: Scan, number: int, entry: Line, model: str) -> ForeignAttempt:
     value: dict[str, Any] = read_record(found.source.read_part(entry.file, entry.part)).value
     return Telling(read_line(value)).attempt(number, "" if model == UNKNOWN else model)

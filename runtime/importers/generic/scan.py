@@ -2,32 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from ledger.errors import UsageError
-from runtime.importers.generic.files import BOM, line_files
+from runtime.importers.generic.files import line_files
 from runtime.importers.generic.header import FORMAT, Header, is_header, read_header
 from runtime.importers.generic.record import GenericRecord, read_line, task_of_damaged
 from runtime.importers.generic.telling import Telling, times_of
 from runtime.importers.jsontext import NotARecord, read_record
+from runtime.importers.lines import Line, few, lines_of, why_no_record
 from runtime.importers.plan import Remark
-from runtime.importers.source import Part, Source, SourceFile
-
-_LISTED: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a record stands."""
-
-    file: SourceFile
-    line: int
-    part: Part
-
-    @property
-    def place(self) -> str:
-        """Its file and line, as remarks name it."""
-        return f"{self.file.path}:{self.line}"
+from runtime.importers.source import Source
 
 
 @dataclass(slots=True)
@@ -39,8 +24,8 @@ class Task:
     category: str | None = None
     checksum: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    attempts: dict[int, Entry] = field(default_factory=dict)
-    later: list[Entry] = field(default_factory=list)
+    attempts: dict[int, Line] = field(default_factory=dict)
+    later: list[Line] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -66,14 +51,14 @@ class Scan:
         self.remarks.append(Remark(place, reason, damage=damage))
         self.broken = True
 
-    def tell(self, entry: Entry, reason: str) -> None:
+    def tell(self, entry: Line, reason: str) -> None:
         """Name something odd about a record that has its place; told once for all such lines."""
-        self.told.setdefault((entry.file.path, reason), []).append(entry.line)
+        self.told.setdefault((entry.file.path, reason), []).append(entry.number)
 
     def all_remarks(self) -> tuple[Remark, ...]:
         """Everything there is to tell."""
         told = [
-            Remark(path, f"{reason} ({_lines(lines)})", placed=True)
+            Remark(path, f"{reason} ({few(lines)})", placed=True)
             for (path, reason), lines in self.told.items()
         ]
         return (*self.remarks, *told)
@@ -91,7 +76,7 @@ def scan(source: Source) -> Scan:
     files = line_files(source)
     headers: dict[str, Header] = {}
     for file in files:
-        for entry, data in _entries(source, file):
+        for entry, data in lines_of(source, file):
             _read(found, headers, entry, data)
     if not found.tasks:
         raise UsageError(f"{source.root} holds no record of format {FORMAT}")
@@ -102,26 +87,14 @@ def scan(source: Source) -> Scan:
     return found
 
 
-def _entries(source: Source, file: SourceFile) -> Iterator[tuple[Entry, bytes]]:
-    """The lines that are not blank, with the end of line that they have."""
-    offset = 0
-    for number, line in enumerate(source.lines(file), 1):
-        data = line.removeprefix(BOM) if number == 1 else line
-        start = offset + len(line) - len(data)
-        offset += len(line)
-        if data.strip():
-            yield Entry(file, number, Part.of(start, data.rstrip(b"\r\n"))), data
-
-
-def _read(found: Scan, headers: dict[str, Header], entry: Entry, data: bytes) -> None:
+def _read(found: Scan, headers: dict[str, Header], entry: Line, data: bytes) -> None:
     path = entry.file.path
     try:
         record = read_record(data)
     except NotARecord as fault:
         found.lines += 1
-        torn = not data.endswith(b"\n") and _can_be_torn(data, fault)
-        why = f"the last line is torn: {fault}" if torn else f"no record: {fault}"
-        found.lose(entry.place, why, damage=not torn)
+        why, damage = why_no_record(data, fault)
+        found.lose(entry.place, why, damage=damage)
         return
     value = record.value
     if is_header(value):
@@ -145,24 +118,7 @@ def _read(found: Scan, headers: dict[str, Header], entry: Entry, data: bytes) ->
     _place(found, entry, told)
 
 
-def _can_be_torn(data: bytes, fault: NotARecord) -> bool:
-    """True for the front of an object, be it cut within a letter, and for blocks never written."""
-    if fault.cut and data.lstrip().startswith(b"{"):
-        return True
-    written = data.rstrip(b"\0")
-    if not written.strip():
-        return True
-    whole = written.decode("utf-8", "ignore").encode()
-    if whole == data or not 0 <= len(written) - len(whole) <= 3 or not written.startswith(whole):
-        return False
-    try:
-        read_record(whole)
-    except NotARecord as again:
-        return again.cut and whole.lstrip().startswith(b"{")
-    return False
-
-
-def _place(found: Scan, entry: Entry, record: GenericRecord) -> None:
+def _place(found: Scan, entry: Line, record: GenericRecord) -> None:
     task = found.tasks.setdefault(record.task_id, Task(record.task_id, record.numeric))
     if task.numeric is not record.numeric:
         found.lose(entry.place, f"task {task.id!r} is a number here and a text elsewhere")
@@ -183,14 +139,14 @@ def _place(found: Scan, entry: Entry, record: GenericRecord) -> None:
             found.words.setdefault(name, set()).add(record.rest[name])
 
 
-def _put(found: Scan, task: Task, entry: Entry, record: GenericRecord) -> bool:
+def _put(found: Scan, task: Task, entry: Line, record: GenericRecord) -> bool:
     """Give a record its place among the attempts; False if another record has it."""
     if record.attempt is None:
         first = next((one for one in task.later if one.part.sha256 == entry.part.sha256), None)
         if first is None:
             task.later.append(entry)
             return True
-        why = f"the same as line {first.line}, and neither has a number of attempt: counted once"
+        why = f"the same as line {first.number}, and neither has a number of attempt: counted once"
         found.lose(entry.place, why, damage=False)
         return False
     first = task.attempts.get(record.attempt)
@@ -208,7 +164,7 @@ def _put(found: Scan, task: Task, entry: Entry, record: GenericRecord) -> bool:
     return False
 
 
-def _describe(found: Scan, task: Task, entry: Entry, record: GenericRecord) -> None:
+def _describe(found: Scan, task: Task, entry: Line, record: GenericRecord) -> None:
     """Take what a record says of its task; the first word stands."""
     for name, kind in (("category", str), ("checksum", str), ("metadata", dict)):
         value = record.rest.get(name)
@@ -264,14 +220,7 @@ def _count_missing(found: Scan) -> None:
             found.lose(f"task {task.id!r}", have, damage=False)
 
 
-def _all(found: Scan) -> Iterator[Entry]:
+def _all(found: Scan) -> Iterator[Line]:
     for task in found.tasks.values():
         yield from task.attempts.values()
         yield from task.later
-
-
-def _lines(lines: list[int]) -> str:
-    if len(lines) == 1:
-        return f"line {lines[0]}"
-    listed = ", ".join(map(str, lines[:_LISTED]))
-    return f"lines {listed}" if len(lines) <= _LISTED else f"{len(lines)} lines from {lines[0]} on"
