@@ -35,6 +35,7 @@ _RUN_WORDS: Final = (
 _PREDICTION: Final = re.compile(rb'"instance_id"\s*:')
 _PATCH_WORD: Final = rb'"model_patch"'
 _HEAD: Final = 4096
+_OF_TRIALS: Final = "verifier"
 
 
 @dataclass(slots=True)
@@ -60,11 +61,15 @@ class Layout:
 
 
 def looks_like_swebench(source: Source) -> bool:
-    """True if any file is a report of an instance, or the report of a run."""
+    """True if any file is a report of an instance, or the report of a run.
+
+    Trials of Harbor's jobs have reports of the same shape, below `verifier/`.
+    """
     for file in source.files:
-        if not file.path.endswith(".json"):
+        path = PurePosixPath(file.path)
+        if path.suffix != ".json" or path.parent.name == _OF_TRIALS:
             continue
-        if PurePosixPath(file.path).name == REPORT:
+        if path.name == REPORT:
             if _INSTANCE_REPORT.search(source.read(file)[:_HEAD]) is not None:
                 return True
         elif "/" not in file.path and _is_run_report(source.read(file)):
