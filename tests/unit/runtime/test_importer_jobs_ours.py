@@ -7,6 +7,9 @@ import pytest
 
 from exporters.jobs.job import JobOptions
 from ledger import LedgerView
+from runtime.importers.registry import GROUP
+from runtime.importers.source import Source
+from runtime.plugins import installed
 from runtime.replay import replay
 from tests import job_runs
 from tests.harbor_jobs import do_import, reasons, write
@@ -52,6 +55,13 @@ def test_nothing_is_lost_or_odd(both):
     assert report.format == "jobs"
     assert (report.run_id, report.damaged, report.unplaced) == ("run-1", False, ())
     assert report.records_in == report.records_out == len(files)
+
+
+def test_no_other_importer_that_is_installed_takes_it(both, tmp_path):
+    _, files, _ = both
+    source = Source.open(written(files, tmp_path / "job"))
+    takers = [point.name for point in installed(GROUP) if point.load()().recognises(source)]
+    assert takers == ["jobs"]
 
 
 def test_state_and_spending_are_those_of_the_run(both):
