@@ -65,15 +65,15 @@ def signers_given(given: list[str] | None) -> "tuple[SigningKey, ...]":
     return signers_of(given or (), os.environ)
 
 
-def read(path: Path) -> bytes:
-    """Read a small file that the user names; UsageError if that cannot be done."""
+def read(path: Path, most: int = _MOST_BYTES) -> bytes:
+    """Read a file of at most `most` bytes that the user names; UsageError if that cannot be."""
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot read {path}: {reason}") from error
-    if len(data) > _MOST_BYTES:
+    if len(data) > most:
         raise UsageError(f"{path} is larger than any file of this kind")
     return data
 

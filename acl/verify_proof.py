@@ -44,7 +44,7 @@ def verify_proof(
 
     trust = Trust(verifiers_of(key), policy_of(policy))
     outside = None if checkpoint is None else _checkpoint(checkpoint)
-    told = _check(_read(file), trust, outside, None if entry is None else read(entry))
+    told = _check(read(file, _MOST_BYTES), trust, outside, None if entry is None else read(entry))
     if outside is not None and not told["compared"]:
         told["unproven"].append(
             f"that this is the history of the given checkpoint, of {outside.size} events:"
@@ -105,20 +105,6 @@ def _checkpoint(path: Path) -> "note.Checkpoint":
         return sidefile.parse(read(path)).checkpoint
     except ProofInvalid as error:
         raise UsageError(f"{path} is no checkpoint: {error.message}") from error
-
-
-def _read(path: Path) -> bytes:
-    from ledger.errors import UsageError
-
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot read {path}: {reason}") from error
-    if len(data) > _MOST_BYTES:
-        raise UsageError(f"{path} is larger than any proof")
-    return data
 
 
 def _print(told: dict[str, Any]) -> None:

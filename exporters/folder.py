@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from exporters import OutFile
 from exporters.paths import TEMPORARY, checked_path
+from ledger.closing import Closing
 from ledger.errors import ExportRefused
 
 LOCK_WAIT: Final = 30.0
@@ -40,7 +40,7 @@ class Entry:
     size: int
 
 
-class Folder:
+class Folder(Closing):
     """An open directory; a context manager. Raises ExportRefused for what a system call refuses."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -55,17 +55,6 @@ class Folder:
             return cls(path, os.open(path, _DIRECTORY))
         except NotADirectoryError:
             raise ExportRefused(f"{path} is not a directory") from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the directory, and with it the lock."""

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from ledger import canonical, lock, sidefile, tlog
+from ledger.closing import Closing
 from ledger.codec import Header, decode_event
 from ledger.erasure import Plan, plan_erasure
 from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound
@@ -103,7 +103,7 @@ class Blobs(Protocol):
         ...
 
 
-class LedgerView:
+class LedgerView(Closing):
     """A ledger open for reading; a context manager, for one thread at a time.
 
     Everything returned was checked against the commitments in the file. Raises LedgerDamaged with
@@ -278,17 +278,6 @@ class LedgerView:
         """Close the file; may be called again."""
         self._records.close()
         self.source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _recorded(record: Record) -> Recorded:

@@ -13,10 +13,10 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final, Self
 
 from ledger import errors
+from ledger.closing import Closing
 from ledger.errors import AclError, LedgerDead, LedgerStateError, NotStored, UsageError
 from runtime.call_records import CallEnd, CallStart, Coordinates, Unattributed
 from runtime.call_socket_wire import (
@@ -39,7 +39,7 @@ ANSWER_SECONDS: Final = 120.0
 _RAISED: Final = (UsageError, LedgerStateError, NotStored, LedgerDead)
 
 
-class CallClient:
+class CallClient(Closing):
     """Tells calls to the recorder at `path`, under `token`; any thread may use it.
 
     It is a `CallSink`, and with `started` and `finished` the `CallRecorder` of `runtime.llm` too.
@@ -65,17 +65,6 @@ class CallClient:
                 hint="start the agent with the variables of `CallServer.attempt`",
             )
         return cls(path, token)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection; another call makes a new one."""

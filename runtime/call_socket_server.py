@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
+from ledger.closing import Closing
 from ledger.errors import AclError, UsageError
 from runtime.call_records import CallSink, Coordinates
 from runtime.call_socket_wire import (
@@ -58,7 +58,7 @@ class _Place:
     over: bool = False
 
 
-class CallServer:
+class CallServer(Closing):
     """A socket in a directory of its own that only this user may enter; a context manager.
 
     `frame_seconds` is how long a client may take from one part of a message to the next.
@@ -95,14 +95,6 @@ class CallServer:
             raise
         self._thread.start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all connections and remove the socket; may be called again."""
