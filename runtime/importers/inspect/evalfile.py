@@ -14,8 +14,9 @@ from typing import Any, Final
 from ledger.errors import UsageError
 from runtime.importers.inspect.archive import Archive, Member, read_archive
 from runtime.importers.inspect.bytesource import ByteSource
-from runtime.importers.inspect.fields import listed, section
+from runtime.importers.inspect.fields import section
 from runtime.importers.inspect.log import Log, Piece, SampleRef, check_header, read_list
+from runtime.importers.inspect.resolving import expand
 from runtime.importers.inspect.unpack import BadMember
 from runtime.importers.jsontext import NotARecord, Record, read_record
 from runtime.importers.plan import Remark
@@ -155,9 +156,10 @@ def _put_together(sample: dict[str, Any], parts: dict[str, dict[int, list[Any]]]
     sample["attachments"] = {
         str(at): value for at, value in enumerate(joined.get("attachments", []))
     }
-    refs = sample.pop("message_refs", None) or sample.pop("messages_refs", None)
-    if refs is not None and "messages" not in sample:
-        sample["messages"] = [one for ref in listed(refs) for one in pool[ref[0] : ref[1]]]
+    if "message_refs" in sample:
+        sample["messages"], missing = expand(sample.pop("message_refs"), pool)
+        if missing:
+            raise NotARecord(f"its messages {missing[0]} are missing")
     return sample
 
 

@@ -82,13 +82,21 @@ class Resolver:
         return value
 
     def _ranges(self, refs: Any, pool: list[Any], what: str) -> list[Any]:
-        found: list[Any] = []
-        for ref in listed(refs):
-            if not _is_range(ref) or ref[1] > len(pool):
-                self.missing.add(f"{what} {ref!r}"[:100])
-            else:
-                found += pool[ref[0] : ref[1]]
+        found, missing = expand(refs, pool)
+        self.missing |= {f"{what} {ref!r}"[:100] for ref in missing}
         return found
+
+
+def expand(refs: Any, pool: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The elements of a pool that ranges name, and the ranges that it does not hold."""
+    found: list[Any] = []
+    missing = []
+    for ref in listed(refs):
+        if _is_range(ref) and ref[1] <= len(pool):
+            found += pool[ref[0] : ref[1]]
+        else:
+            missing.append(ref)
+    return found, missing
 
 
 def _is_range(ref: Any) -> bool:

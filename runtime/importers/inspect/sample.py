@@ -93,7 +93,10 @@ class SampleReader:
         if not scores:
             if error is None or not _was_scoring(sample):
                 return None
-            return ForeignVerdict(evaluator, error=error.model_copy(update={"phase": "evaluate"}))
+            return ForeignVerdict(
+                evaluator,
+                error=error.model_copy(update={"code": "scorer_error", "phase": "evaluate"}),
+            )
         value = None if main is None else value_at(scores, main)
         truth = main is not None and self.scorers.gives_truth(main)
         reading = read_value(value, truth=truth)
