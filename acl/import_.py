@@ -48,7 +48,7 @@ def import_(
             format=layout,
             dry_run=dry_run,
             keep_originals=keep_originals,
-            command=tuple(sys.argv[1:]),
+            command=("acl", *sys.argv[1:]),
             entering=partial(_entering, results_dir, signers),
             progress=progress,
         )

@@ -16,6 +16,7 @@ from exporters.jobs.calls import Call, Spent
 from exporters.jobs.numbers import dollars
 from exporters.jobs.replies import common_prefix, dicts, message_of
 from exporters.jobs.steps import Steps, answer_step, counts, said
+from exporters.jobs.told_steps import atif_steps, told_step
 from exporters.jobs.trial import Trial, harness_id, harness_version, model_id
 from exporters.jsontext import Items, JsonText
 from exporters.reading import Reading
@@ -38,10 +39,14 @@ class Trajectory:
         """Yield each step once all that was observed after it is known; there is at least one."""
         steps = Steps()
         reading = Reading(self.trial.state, self.blobs)
-        yield from self._of_calls(steps, reading) if self.calls else self._told(steps, reading)
+        if any(call.is_asked for call in self.calls):
+            yield from self._of_calls(steps, reading)
+        else:
+            yield from self._told(steps, reading)
         yield from steps.rest()
 
     def _of_calls(self, steps: Steps, reading: Reading) -> Iterator[dict[str, object]]:
+        is_import = self.trial.state.imported is not None
         before: list[object] = []
         reply: dict[str, object] | None = None
         for call in self.calls:
@@ -53,20 +58,32 @@ class Trajectory:
             for message in dicts(now[known:]):
                 yield from steps.add(message)
             reply = message_of(of_calls.response(call, reading, self.blobs))
-            yield from steps.end(call, reply)
+            yield from steps.end(call, reply, is_import=is_import)
             before = now
 
     def _told(self, steps: Steps, reading: Reading) -> Iterator[dict[str, object]]:
-        """What the agent itself told, where no call was recorded: its trajectory or its answer."""
+        """What the agent itself told, where no request was recorded.
+
+        That is its ATIF trajectory, or else the answers of its calls; without calls its
+        conversation, or else its answer.
+        """
         result = reading.event(self.trial.attempt.result, ev.ResultRecorded)
         seq = self.trial.attempt.result
-        if result is None or seq is None:
+        trajectory = answer = None
+        if result is not None and seq is not None:
+            trajectory = reading.value(seq, result.trajectory)
+            answer = reading.value(seq, result.final_answer)
+        told = atif_steps(trajectory)
+        for step in told:
+            yield from steps.put(told_step(step))
+        if told:
             return
-        trajectory = dicts(reading.value(seq, result.trajectory))
-        messages = [message for message in trajectory if isinstance(message.get("role"), str)]
+        if self.calls:
+            yield from self._of_calls(steps, reading)
+            return
+        messages = [entry for entry in dicts(trajectory) if isinstance(entry.get("role"), str)]
         for message in messages:
             yield from steps.add(message)
-        answer = reading.value(seq, result.final_answer)
         if answer is not None and not messages:
             yield from steps.put(answer_step(answer))
 

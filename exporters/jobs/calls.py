@@ -22,6 +22,7 @@ class Call:
     `start` is None where it was erased, `end` where the call was lost, its end was erased, or it
     is open. `retry` counts the tries of the attempt that were discarded before it. Times are
     those of recording, in nanoseconds and ISO-8601; `address` is that of the last body, in hex.
+    `is_asked` is whether its request was recorded, which imports may not know.
     """
 
     start: ev.CallStarted | None
@@ -34,6 +35,7 @@ class Call:
     end_at: str | None = None
     end_ns: int | None = None
     lost: bool = False
+    is_asked: bool = True
 
     @property
     def index(self) -> int:
@@ -73,6 +75,7 @@ def calls_of(attempt: AttemptState, reading: Reading, blobs: Blobs) -> list[Call
                 start_ns=recorded.wall_ns,
                 retry=retry,
                 address=recorded.address.hex(),
+                is_asked=start.messages is not None,
             )
             calls.append(call)
             latest[start.call_id] = call

@@ -55,10 +55,13 @@ class Steps:
         source = _SOURCES.get(role, "user") if isinstance(role, str) else "user"
         yield from self.put({"source": source, "message": text_of_content(message.get("content"))})
 
-    def end(self, call: Call, reply: Mapping[str, object] | None) -> Iterator[_Step]:
-        """Take the end of a call."""
+    def end(
+        self, call: Call, reply: Mapping[str, object] | None, *, is_import: bool = False
+    ) -> Iterator[_Step]:
+        """Take the end of a call; the events of an import say nothing of when that was."""
         if call.success:
-            yield from self.put(_answer(call, reply or {}))
+            recorded_at = None if is_import else call.end_at
+            yield from self.put(_answer(call, reply or {}, recorded_at))
             return
         error = None if call.end is None else call.end.error
         what = "was lost: its end was never seen" if call.end is None else "failed"
@@ -116,9 +119,9 @@ def counts(calls: list[Call]) -> dict[str, object]:
     }
 
 
-def _answer(call: Call, reply: Mapping[str, object]) -> _Step:
-    step: _Step = {"timestamp": None if call.end is None else call.end.finished_at or call.end_at}
-    step["source"] = "agent"
+def _answer(call: Call, reply: Mapping[str, object], recorded_at: str | None) -> _Step:
+    told_at = None if call.end is None else call.end.finished_at
+    step: _Step = {"timestamp": told_at or recorded_at, "source": "agent"}
     if call.start is not None and call.start.model is not None:
         step["model_name"] = call.start.model
     spoken = _spoken(reply)
@@ -143,13 +146,14 @@ def _spoken(message: Mapping[str, object]) -> _Step:
     thought = message.get("reasoning_content")
     if isinstance(thought, str) and thought:
         step["reasoning_content"] = thought
-    calls = [_tool_call(call, number) for number, call in enumerate(tool_calls_of(message))]
+    calls = [tool_call(call, number) for number, call in enumerate(tool_calls_of(message))]
     if calls:
         step["tool_calls"] = calls
     return step
 
 
-def _tool_call(call: Mapping[str, object], number: int) -> _Step:
+def tool_call(call: Mapping[str, object], number: int) -> _Step:
+    """A tool that was asked for, from its form in a chat completion; `number` is its place."""
     function = call.get("function")
     given = function if isinstance(function, dict) else {}
     identity, name, told = call.get("id"), given.get("name"), given.get("arguments")

@@ -1,4 +1,5 @@
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,13 @@ def test_an_unknown_format_names_the_known_ones(acl: Acl, source: Path) -> None:
     said = acl("import", source, "-f", "nope")
     assert said.status == 2
     assert "agentcompass" in said.err
+
+
+def test_the_archive_of_an_import_names_the_whole_command(
+    acl: Acl, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/acl", "import", "source"])
+    imported = acl("import", source, "--json").document()
+    assert acl("export", "-f", "jobs", imported["path"], "artifacts").status == 0
+    script = tmp_path / "artifacts" / "archives" / "run_001" / "scripts" / "command.sh"
+    assert script.read_text() == "#!/bin/sh\nacl import source\n"

@@ -187,3 +187,81 @@ def test_there_is_always_a_step(tmp_path: Path) -> None:
 def test_a_lone_surrogate_does_not_make_the_file_unreadable(tmp_path: Path) -> None:
     found = trajectory(tmp_path, *say.call("t", 1, 0, response=say.reply("cut \ud83d")))
     assert told(found)[1] == ("agent", "cut \ufffd")
+
+
+IMPORT = ev.RunImported(format="atif", identity="0" * 64, records_in=1, records_out=1)
+UNASKED = {"started_at": None, "finished_at": None, "response": say.reply("done")}
+
+
+def imported(tmp_path: Path, told_by_agent: Any, *calls: ev.AnyEvent) -> dict[str, Any]:
+    """The trajectory of an import that knows the answers of these calls and not their requests."""
+    result = ev.ResultRecorded(
+        task="t", attempt=1, status="completed", final_answer="42", trajectory=told_by_agent
+    )
+    first, _, *rest = say.attempt("t")
+    bare = [
+        call.model_copy(update={"messages": None}) if isinstance(call, ev.CallStarted) else call
+        for call in calls
+    ]
+    created, *opening = say.opening("t")
+    made = say.whole("t", [first, *bare, result, *rest])
+    path = say.write(tmp_path, created, IMPORT, *opening, *made)
+    return say.document(say.exported(path), "t/agent/trajectory.json")
+
+
+def test_a_step_of_an_import_has_no_time_of_which_nothing_was_told(tmp_path: Path) -> None:
+    told_at = {**UNASKED, "finished_at": "2025-01-02T03:04:05Z"}
+    calls = [*say.call("t", 1, 0, **UNASKED), *say.call("t", 1, 1, **told_at)]
+    steps = imported(tmp_path, None, *calls)["steps"]
+    assert [step["timestamp"] for step in steps] == [None, "2025-01-02T03:04:05Z"]
+
+
+def test_where_no_request_is_known_the_atif_trajectory_of_the_agent_is_told(tmp_path: Path) -> None:
+    wants = {"tool_call_id": "c1", "function_name": "ls", "arguments": {"path": "."}}
+    saw = {"results": [{"source_call_id": "c1", "content": "a.txt"}, {"content": "b", "x": 1}]}
+    metrics = {"prompt_tokens": 9, "completion_tokens": 1, "cost_usd": 0.5, "logprobs": [-1.0]}
+    asks = {"step_id": 7, "source": "user", "message": "list", "timestamp": "yesterday"}
+    acts = {"step_id": 8, "source": "agent", "message": "so", "model_name": "m", "ours": True}
+    acts |= {"tool_calls": [wants], "observation": saw, "metrics": metrics, "llm_call_count": 1}
+    found = imported(
+        tmp_path,
+        {"schema_version": "ATIF-v1.7", "steps": [asks, acts]},
+        *say.call("t", 1, 0, **UNASKED),
+    )
+    assert found["steps"] == [
+        {"step_id": 1, "source": "user", "message": "list"},
+        {
+            "step_id": 2,
+            "source": "agent",
+            "message": "so",
+            "model_name": "m",
+            "tool_calls": [wants],
+            "metrics": {"prompt_tokens": 9, "completion_tokens": 1, "cost_usd": 0.5},
+            "llm_call_count": 1,
+            "observation": {
+                "results": [{"source_call_id": "c1", "content": "a.txt"}, {"content": "b"}]
+            },
+        },
+    ]
+
+
+def test_what_no_reader_of_atif_takes_is_left_out_of_a_told_step(tmp_path: Path) -> None:
+    odd = {
+        "source": ["agent"],
+        "message": [{"type": "text", "text": "see "}, {"type": "image"}],
+        "reasoning_content": "hm",
+        "tool_calls": [{"function_name": "ls"}],
+        "observation": {"results": [{"source_call_id": "nobody", "content": None}, 3]},
+    }
+    silent = {"source": "agent", "message": None, "llm_call_count": 0, "metrics": {}}
+    silent |= {"reasoning_content": "hm", "tool_calls": None, "observation": []}
+    found = imported(tmp_path, {"schema_version": "ATIF-v1.2", "steps": [odd, "x", silent]})
+    assert found["steps"] == [
+        {
+            "step_id": 1,
+            "source": "user",
+            "message": "see [image]",
+            "observation": {"results": [{"content": ""}]},
+        },
+        {"step_id": 2, "source": "agent", "message": "", "llm_call_count": 0},
+    ]
