@@ -29,9 +29,13 @@ _OTHERS: Final = frozenset(
 
 
 def is_generic(source: Source) -> bool:
-    """True if there is a file of lines, and the first object of each is a header or a record."""
+    """True if there is a file of lines, and the first object of each is a header or a record.
+
+    Beside other files only headers are believed: many programs keep some JSON lines.
+    """
     found = line_files(source)
-    return bool(found) and all(_begins(source, file) for file in found)
+    alone = len(found) == len(source.files)
+    return bool(found) and all(_begins(source, file, alone=alone) for file in found)
 
 
 def line_files(source: Source) -> list[SourceFile]:
@@ -41,13 +45,13 @@ def line_files(source: Source) -> list[SourceFile]:
     return [file for file in source.files if file.path.endswith(SUFFIXES)]
 
 
-def _begins(source: Source, file: SourceFile) -> bool:
+def _begins(source: Source, file: SourceFile, *, alone: bool) -> bool:
     first = next(_objects(source, file), None)
     if first is None:
         return False
     if is_header(first):
         return True
-    named = file.path.endswith(SUFFIXES) and task_id_of(first.get("task_id")) is not None
+    named = alone and file.path.endswith(SUFFIXES) and task_id_of(first.get("task_id")) is not None
     judged = any(first.get(name) is not None for name in _VERDICT)
     return named and judged and not _OTHERS & first.keys()
 
