@@ -56,7 +56,7 @@ def checkpoint(
         if data is None:
             raise UsageError("the ledger holds no checkpoint yet", hint="try again in a moment")
         if witness:
-            data, failures = _cosign(view, data, witness)
+            data, failures = _cosign(view, data, witness, verifiers)
     claim = sidefile.parse(data)
     if claim.signed is not None:
         note.good_lines(claim.signed, verifiers)
@@ -118,8 +118,13 @@ def _merged(view: "LedgerView", signed: "note.SignedNote") -> bytes:
     return note.format_note(signed)
 
 
-def _cosign(view: "LedgerView", data: bytes, urls: "Sequence[str]") -> tuple[bytes, list[str]]:
-    """Ask witnesses to sign; return the note with what they gave, which is kept, and failures."""
+def _cosign(
+    view: "LedgerView", data: bytes, urls: "Sequence[str]", verifiers: "Sequence[note.Verifier]"
+) -> tuple[bytes, list[str]]:
+    """Ask witnesses to sign; return the note with what they gave, which is kept, and failures.
+
+    A signature that is said to be of one of `verifiers` and is not is a failure.
+    """
     from ledger import note, sidefile, tlog
     from ledger.errors import AclError, LedgerLocked, UsageError
     from runtime.witness.client import ask_witness, path_of
@@ -132,7 +137,9 @@ def _cosign(view: "LedgerView", data: bytes, urls: "Sequence[str]") -> tuple[byt
     signed, failures = claim.signed, []
     for url in urls:
         try:
-            signed = note.with_lines(signed, ask_witness(url, data, prove))
+            more = note.with_lines(signed, ask_witness(url, data, prove))
+            note.good_lines(more, verifiers)
+            signed = more
         except UsageError:
             raise
         except AclError as error:

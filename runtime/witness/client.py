@@ -1,6 +1,7 @@
 """Asking a witness to sign a checkpoint."""
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -8,7 +9,7 @@ import httpx
 
 from ledger import note, tlog
 from ledger.errors import AclError, ProofInvalid, SignatureRefused, UsageError
-from runtime.witness.judge import SIZE_TYPE, format_request
+from runtime.witness.judge import SIZE_TYPE, Answer, format_request
 
 Prove = Callable[[int], Sequence[bytes]]
 """Gives the hashes that prove that the checkpoint extends the first so many events."""
@@ -17,6 +18,8 @@ _PATIENCE: Final = 30.0
 _TRIES: Final = 4
 _MOST_BYTES: Final = 64 * 1024
 _SIZE: Final = re.compile(rb"(0|[1-9][0-9]{0,18})\n")
+# A time and a signature: of Ed25519, of ML-DSA-44.
+_COSIGNATURE_BYTES: Final = frozenset({8 + 64, 8 + 2420})
 
 
 class WitnessFailed(AclError):
@@ -35,12 +38,12 @@ def ask_witness(url: str, signed: bytes, prove: Prove) -> tuple[note.Signature, 
     old = 0
     for _ in range(_TRIES):
         answer = _post(url, format_request(old, prove(old) if old else (), signed))
-        if answer.status_code == 200:
-            return _signatures(url, signed, answer.content)
-        if answer.status_code != 409:
+        if answer.status == 200:
+            return _signatures(url, signed, answer.body)
+        if answer.status != 409:
             raise _failure(url, answer)
-        known = _SIZE.fullmatch(answer.content)
-        if known is None or SIZE_TYPE not in answer.headers.get("content-type", ""):
+        known = _SIZE.fullmatch(answer.body)
+        if known is None or SIZE_TYPE not in answer.type:
             raise WitnessFailed(f"{url} answered 409 without the size that it knows")
         old = int(known[1])
         if old > size:
@@ -50,33 +53,61 @@ def ask_witness(url: str, signed: bytes, prove: Prove) -> tuple[note.Signature, 
     raise WitnessFailed(f"{url} knows another size each time")
 
 
-def _post(url: str, body: bytes) -> httpx.Response:
+def _post(url: str, body: bytes) -> Answer:
+    # What is not asked for compressed is not expanded either: an answer is as long as it is.
+    headers = {"Accept-Encoding": "identity"}
     try:
-        with httpx.Client(timeout=_PATIENCE, follow_redirects=False) as client:
-            return client.post(url.rstrip("/") + "/add-checkpoint", content=body)
+        with (
+            httpx.Client(timeout=_PATIENCE, follow_redirects=False) as client,
+            client.stream(
+                "POST", url.rstrip("/") + "/add-checkpoint", content=body, headers=headers
+            ) as answer,
+        ):
+            kind = answer.headers.get("content-type", "")
+            return Answer(answer.status_code, _content(url, answer), kind)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise UsageError(f"{url} is no URL of a witness ({error})") from error
     except httpx.HTTPError as error:
         raise WitnessFailed(f"{url} cannot be asked: {error or type(error).__name__}") from error
 
 
-def _failure(url: str, answer: httpx.Response) -> AclError:
-    why = " ".join(answer.text[:200].split()) or answer.reason_phrase
-    told = f"the witness at {url} refused ({answer.status_code}): {why}"
-    if answer.status_code == 422:
+def _content(url: str, answer: httpx.Response) -> bytes:
+    """The bytes of an answer, unless there are more of them, or they come slower, than of any."""
+    content, until = bytearray(), time.monotonic() + _PATIENCE
+    for chunk in answer.iter_raw():
+        content += chunk
+        if len(content) > _MOST_BYTES or time.monotonic() > until:
+            raise WitnessFailed(f"{url} answers without an end")
+    return bytes(content)
+
+
+def _failure(url: str, answer: Answer) -> AclError:
+    why = " ".join(answer.body[:200].decode("utf-8", "replace").split()) or "it says no more"
+    told = f"the witness at {url} refused ({answer.status}): {why}"
+    if answer.status == 422:
         return SignatureRefused(told)
     return WitnessFailed(told)
 
 
 def _signatures(url: str, signed: bytes, body: bytes) -> tuple[note.Signature, ...]:
-    """The lines of an answer; each must be one that fits behind the checkpoint's text."""
-    text = note.parse_note(signed).text
+    """The lines of an answer; each must be a cosignature that fits behind the checkpoint's text.
+
+    None may take the place of what a log signed.
+    """
+    before = note.parse_note(signed)
     try:
-        if len(body) > _MOST_BYTES:
-            raise ProofInvalid(f"it has {len(body)} bytes")
-        return note.parse_note(text + b"\n" + body).signatures
+        lines = note.parse_note(before.text + b"\n" + body).signatures
     except ProofInvalid as error:
         raise WitnessFailed(f"{url} answered no signature: {error.message}") from error
+    logs = {(one.name, one.key_id) for one in before.signatures if not _is_timed(one)}
+    for line in lines:
+        if not _is_timed(line) or (line.name, line.key_id) in logs:
+            raise WitnessFailed(f"{url} answered what is no signature of a witness: {line.name}")
+    return lines
+
+
+def _is_timed(line: note.Signature) -> bool:
+    return len(line.signature) in _COSIGNATURE_BYTES
 
 
 def path_of(hashes: tlog.Subtrees, size: int) -> Prove:

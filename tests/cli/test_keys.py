@@ -6,6 +6,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,35 @@ def test_a_witness_that_is_not_there_is_told_and_the_checkpoint_printed(
     assert said.status == 1
     assert "cannot be asked" in said.err
     assert KEY.name in said.out
+
+
+def test_a_false_signature_of_a_witness_whose_key_is_given_is_told_and_not_kept(
+    acl: Acl, sealed: Path, key: Path, tmp_path: Path
+) -> None:
+    other = WitnessKey(WITNESS.name, CosigningKey(WITNESS.name, b"\2" * 32).verifier.public)
+    acl("checkpoint", sealed, "--signing-key", key)
+    before = (sealed / "ledger.checkpoint").read_bytes()
+    line = note.Signature(WITNESS.name, WITNESS.key_id, b"\0" * 72)
+
+    class Liar(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(note.format_line(line))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Liar) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        keys = ("--key", WITNESS.verifier.encode(), "--key", other.encode())
+        said = acl("checkpoint", sealed, "--witness", url, *keys)
+        thread.join()
+    assert said.status == 1
+    assert "said to be of w.example is not" in said.err
+    assert (sealed / "ledger.checkpoint").read_bytes() == before
 
 
 def test_unsigned_checkpoints_are_for_no_witness(acl: Acl, sealed: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.client
+import http.server
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -169,6 +170,52 @@ def test_a_witness_that_does_not_know_the_log_or_is_not_there_is_a_failure(tmp_p
             ask_witness(wrong, signed(3), lambda old: ())
 
 
+@contextmanager
+def answering(*chunks, status=200):
+    """A witness that sends these bytes, whatever it is asked, and then goes away."""
+
+    class Liar(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            with suppress(OSError):
+                for chunk in chunks:
+                    self.wfile.write(chunk)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_answer_without_an_end_is_a_failure():
+    endless = [b"x" * 65_536] * 1000
+    with answering(*endless) as url, pytest.raises(WitnessFailed, match="without an end"):
+        ask_witness(url, signed(3), lambda old: ())
+
+
+@pytest.mark.parametrize("length", [64, 72])
+def test_a_witness_cannot_put_a_line_in_the_place_of_what_the_log_signed(length):
+    line = note.Signature("lab", LOG.key_id, b"\0" * length)
+    with answering(note.format_line(line)) as url, pytest.raises(WitnessFailed, match="lab"):
+        ask_witness(url, signed(3), lambda old: ())
+
+
+def test_a_line_without_a_time_is_no_signature_of_a_witness():
+    line = note.Signature("another", b"1234", b"\0" * 64)
+    with answering(note.format_line(line)) as url, pytest.raises(WitnessFailed, match="another"):
+        ask_witness(url, signed(3), lambda old: ())
+
+
 def test_of_clients_that_extend_one_size_at_once_only_one_history_is_signed(tmp_path):
     forks = [tlog.leaf_hash(bytes([n])) + LEAVES[32:] for n in range(8)]
     answers = []
@@ -202,10 +249,31 @@ def test_odd_requests_over_http_are_refused_and_the_witness_goes_on(tmp_path):
             connection.endheaders()
             assert connection.getresponse().status in (411, 413)
             connection.close()
+        for extra in (b"Content-Length: 6", b"Transfer-Encoding: chunked"):
+            assert b" 411 " in spoken(host, b"Content-Length: 6\r\n" + extra, b"old 0\n")
         # One that says nothing keeps nobody waiting.
         name, port = host.split(":")
         with socket.create_connection((name, int(port))):
             assert httpx.post(url + "/add-checkpoint", content=request(0, 3)).status_code == 200
+
+
+def spoken(host, headers, body):
+    """What is answered to bytes on the wire."""
+    name, port = host.split(":")
+    with socket.create_connection((name, int(port)), timeout=10) as peer:
+        peer.sendall(b"POST /add-checkpoint HTTP/1.1\r\n" + headers + b"\r\n\r\n" + body)
+        return peer.recv(1000)
+
+
+def test_no_request_writes_commands_for_a_terminal_to_the_log(tmp_path, caplog):
+    with caplog.at_level("INFO"), serving(witness(tmp_path)) as url:
+        name, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((name, int(port)), timeout=10) as peer:
+            peer.sendall(b"GET /\x1b[31mred HTTP/1.0\r\n\r\n")
+            while peer.recv(1000):
+                pass
+    assert "\\x1b[31mred" in caplog.text
+    assert "\x1b" not in caplog.text
 
 
 def test_what_was_answered_is_kept_when_the_witness_is_killed(tmp_path):
