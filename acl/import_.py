@@ -72,9 +72,9 @@ def import_(
 
 
 def _is_partial(report: Any) -> bool:
-    """True if this import had to leave something out; one that was made before is only shown."""
-    told = report.damaged or any(not one.placed for one in report.unplaced)
-    return bool(told) and not report.already
+    """True if this import left out more than a crash did; one made before is only shown."""
+    told = any(one.damage or not (one.placed or one.torn) for one in report.unplaced)
+    return told and not report.already
 
 
 def _remarks(report: Any, *, placed: bool) -> list[dict[str, str]]:

@@ -13,13 +13,14 @@ class Remark:
     """Something about a record that an import has to tell.
 
     `placed` is False if no event but its original stands for the record. `damage` is True for
-    what neither the source program nor a crash of it can produce.
+    what neither the source program nor a crash of it can produce, `torn` for what its crash left.
     """
 
     source: str
     reason: str
     placed: bool = False
     damage: bool = False
+    torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,9 @@ class Scan:
     remarks: list[Remark] = field(default_factory=list)
     told: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
-    def lose(self, place: str, reason: str, *, damage: bool = True) -> None:
+    def lose(self, place: str, reason: str, *, damage: bool = True, torn: bool = False) -> None:
         """Name a record that has no place."""
-        self.remarks.append(Remark(place, reason, damage=damage))
+        self.remarks.append(Remark(place, reason, damage=damage, torn=torn))
         self.broken = True
 
     def tell(self, entry: Line, reason: str) -> None:
@@ -94,7 +94,7 @@ def _read(found: Scan, headers: dict[str, Header], entry: Line, data: bytes) -> 
     except NotARecord as fault:
         found.lines += 1
         why, damage = why_no_record(data, fault)
-        found.lose(entry.place, why, damage=damage)
+        found.lose(entry.place, why, damage=damage, torn=not damage)
         return
     value = record.value
     if is_header(value):
@@ -208,11 +208,14 @@ def _count_missing(found: Scan) -> None:
     header = found.header
     where = found.source.root.name
     if header.records is not None and header.records != found.lines:
-        found.lose(where, f"the header tells {header.records} records, {found.lines} are there")
+        why = f"the header tells {header.records} records, {found.lines} are there"
+        found.lose(where, why, damage=header.records < found.lines)
     for planned in header.tasks:
         if planned not in found.tasks:
             found.tasks[planned] = Task(planned, numeric=False)
-            found.lose(f"task {planned!r}", "the header plans it, and no record tells of it")
+            found.lose(
+                f"task {planned!r}", "the header plans it, and no record tells of it", damage=False
+            )
     wanted = header.k if header.strategy == "all" else None
     for task in found.tasks.values():
         if wanted is not None and 0 < len(task.attempts) < wanted:

@@ -36,9 +36,9 @@ class Outline:
     remarks: list[Remark] = field(default_factory=list)
     whole: bool = True
 
-    def lose(self, place: str, reason: str, *, damage: bool = False) -> None:
+    def lose(self, place: str, reason: str, *, damage: bool = False, torn: bool = False) -> None:
         """Name what is not there, or has no place."""
-        self.remarks.append(Remark(place, reason, damage=damage))
+        self.remarks.append(Remark(place, reason, damage=damage, torn=torn))
         self.whole = False
 
     def tell(self, place: str, reason: str) -> None:
@@ -137,7 +137,7 @@ def _compare_task(found: Outline, path: str, scan: TaskScan) -> None:
     expected = expected_samples(document, name)
     if expected not in (None, len(scan.docs)):
         reason = f"it is over {expected} samples, and {len(scan.docs)} are there"
-        found.lose(path, f"{name}: {reason}")
+        found.lose(path, f"{name}: {reason}", torn=any(one.torn for one in scan.remarks))
         return
     for reason in scan.differing(object_of(table), means_of(document, name)):
         found.tell(path, reason)

@@ -90,7 +90,7 @@ def scan_task(source: Source, samples: Samples, scan: TaskScan) -> None:
             record = read_record(data)
         except NotARecord as fault:
             why, damage = why_no_record(data, fault)
-            scan.remarks.append(Remark(line.place, why, damage=damage))
+            scan.remarks.append(Remark(line.place, why, damage=damage, torn=not damage))
             continue
         for word in record.oddities:
             _tell(scan, line, f"holds {word}, which is not JSON: kept")

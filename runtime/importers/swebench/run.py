@@ -22,7 +22,7 @@ from runtime.importers.source import Source, SourceFile
 from runtime.importers.swebench.layout import FORMAT, Instance, Layout, layout_of
 from runtime.importers.swebench.predictions import Predictions, add_predictions
 from runtime.importers.swebench.summary import Summary, read_summary
-from runtime.importers.swebench.telling import Telling
+from runtime.importers.swebench.telling import Telling, unread
 
 _LISTED: Final = 5
 
@@ -114,7 +114,9 @@ def _outline(source: Source) -> Outline:
         try:
             found.metadata = read_record(source.read(file)).value
         except NotARecord as fault:
-            found.remarks.append(Remark(file.path, str(fault), damage=not fault.cut))
+            found.remarks.append(
+                Remark(file.path, str(fault), damage=not fault.cut, torn=fault.cut)
+            )
     return found
 
 
@@ -122,7 +124,7 @@ def _read_summary(found: Outline, file: SourceFile) -> None:
     try:
         found.summary = read_summary(found.source.read(file), file.path)
     except NotARecord as fault:
-        found.remarks.append(Remark(file.path, f"no report: {fault}", damage=not fault.cut))
+        found.remarks.append(unread(file.path, fault))
         return
     found.summary_path = file.path
     found.remarks += [Remark(file.path, why, placed=True) for why in found.summary.faults]
@@ -132,7 +134,9 @@ def _read_predictions(found: Outline, file: SourceFile) -> None:
     predictions = found.predictions
     predictions.faults = []
     add_predictions(predictions, file.path, found.source.read(file))
-    found.remarks += [Remark(file.path, why, damage=not torn) for why, torn in predictions.faults]
+    found.remarks += [
+        Remark(file.path, why, damage=not torn, torn=torn) for why, torn in predictions.faults
+    ]
 
 
 def _telling(found: Outline, name: str, remarks: list[Remark]) -> Telling:

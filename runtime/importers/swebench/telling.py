@@ -73,7 +73,7 @@ class Telling:
         try:
             report = read_report(self.source.read(file), self.instance.id)
         except NotARecord as fault:
-            self.remarks.append(Remark(file.path, f"no report: {fault}", damage=not fault.cut))
+            self.remarks.append(unread(file.path, fault))
             return None
         self.remarks += [Remark(file.path, why, placed=True) for why in report.faults]
         return report
@@ -160,6 +160,11 @@ class Telling:
 
     def _tell(self, path: str, reason: str) -> None:
         self.remarks.append(Remark(path, reason, placed=True))
+
+
+def unread(path: str, fault: NotARecord) -> Remark:
+    """What is told of a report that is none; an empty or short one is what a crash leaves."""
+    return Remark(path, f"no report: {fault}", damage=not fault.cut, torn=fault.cut)
 
 
 def _evaluator() -> ev.Evaluator:

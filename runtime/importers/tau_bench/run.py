@@ -58,9 +58,9 @@ class Outline:
     whole: bool = True
     remarks: list[Remark] = field(default_factory=list)
 
-    def lose(self, place: str, reason: str, *, damage: bool = True) -> None:
+    def lose(self, place: str, reason: str, *, damage: bool = True, torn: bool = False) -> None:
         """Name what has no place."""
-        self.remarks.append(Remark(f"{self.file.path}{place}", reason, damage=damage))
+        self.remarks.append(Remark(f"{self.file.path}{place}", reason, damage=damage, torn=torn))
         self.whole = False
 
     def tell(self, place: str, reason: str) -> None:
@@ -128,7 +128,7 @@ def _outline(source: Source, file: SourceFile) -> Outline:
     for place, why in results.faults:
         found.lose(place, f"no trial: {why}")
     if results.torn is not None:
-        found.lose("", results.torn, damage=False)
+        found.lose("", results.torn, damage=False, torn=True)
     for index, (place, value) in enumerate(results.trials):
         try:
             trial = read_trial(value, newer=results.newer)
@@ -139,7 +139,7 @@ def _outline(source: Source, file: SourceFile) -> Outline:
         found.tell("", f"{', '.join(places[:_LISTED])} hold {word}, which is not JSON: kept")
     if not found.tasks:
         raise UsageError(f"{file.path} holds no trial that can be read")
-    _count_missing(found)
+    _count_missing(found, torn=results.torn is not None)
     return found
 
 
@@ -175,7 +175,7 @@ def _describe(found: Outline, place: str, task_id: str, value: dict[str, Any]) -
         found.tell(place, "its task is told in other words than before")
 
 
-def _count_missing(found: Outline) -> None:
+def _count_missing(found: Outline, *, torn: bool) -> None:
     """Name trials that other tasks have, and planned tasks that no simulation is about."""
     planned = object_of(found.head.get("info")).get("num_trials")
     most = max(max(attempts) for attempts in found.tasks.values())
@@ -183,7 +183,9 @@ def _count_missing(found: Outline) -> None:
     short = [task for task, attempts in found.tasks.items() if len(attempts) < wanted]
     if short:
         names = ", ".join(short[:_LISTED]) + ("…" if len(short) > _LISTED else "")
-        found.lose("", f"{len(short)} tasks lack trials of {wanted}: {names}", damage=False)
+        found.lose(
+            "", f"{len(short)} tasks lack trials of {wanted}: {names}", damage=False, torn=torn
+        )
     for task in _listed_tasks(found.head):
         if task not in found.tasks:
             found.tasks[task] = {}
