@@ -1,5 +1,6 @@
 """`acl demo`: the whole story in a minute, offline, with the commands that a user would type."""
 
+import os
 import shlex
 import signal
 import sqlite3
@@ -15,11 +16,14 @@ import typer
 
 from acl.output import Json, document, line, message
 from ledger.errors import AclError, UsageError
+from ledger.memory import STATE_DIR
+from runtime.signing import SIGNING_KEY
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 BENCHMARK = "acl-repair"
 KILL_AFTER_TASKS = 10
+PROVEN_TASK = "lists-longest_rise"
 PATIENCE_SECONDS = 120
 
 
@@ -37,7 +41,7 @@ def demo(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a benchmark, kill a run and reuse it, import, verify, replay, export, tamper."""
+    """Run, kill and reuse a run, import, verify, replay, export, sign, prove, tamper, audit."""
     root = _new_directory(directory)
     stage = _Stage(root, message if json else line)
     stage.say(f"Everything below happens in {root}")
@@ -45,7 +49,10 @@ def demo(
     _kill_and_reuse(stage)
     _import(stage)
     _check(stage)
+    _sign(stage)
     _tamper(stage)
+    _replace(stage)
+    _audit(stage)
     _where_to_look(stage)
     if json:
         document({"path": str(root), "run": _place("large"), "export": "published"})
@@ -66,6 +73,8 @@ class _Stage:
 
     def __init__(self, root: Path, say: Callable[[str], None]) -> None:
         self.root = root
+        self.environ = {**os.environ, STATE_DIR: str(root / "state")}
+        self.environ.pop(SIGNING_KEY, None)
         self.say = say
         self.step = 0
 
@@ -82,7 +91,12 @@ class _Stage:
     def acl(self, *arguments: str, status: int = 0, show: int = 6) -> str:
         """Run one command, show its first lines and the last, and insist on its exit status."""
         done = subprocess.run(  # noqa: S603 - our own program
-            self.command(*arguments), cwd=self.root, capture_output=True, text=True, check=False
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         lines = [text for text in done.stdout.splitlines() if text.strip()]
         for text in _excerpt(lines, show):
@@ -130,6 +144,7 @@ def _kill_and_reuse(stage: _Stage) -> None:
     process = subprocess.Popen(  # noqa: S603 - our own program
         stage.command(*_run("search", "killed", *large)),
         cwd=stage.root,
+        env=stage.environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -173,6 +188,16 @@ def _check(stage: _Stage) -> None:
     stage.acl("verify", run, "--tree", "published", show=5)
 
 
+def _sign(stage: _Stage) -> None:
+    stage.title("A key signs a checkpoint, which is published; one verdict is proven by itself")
+    key = stage.acl("keygen", "--name", "demo.example/key", "--out", "key", show=1).strip()
+    signed = ("--signing-key", "key", "-o", "published.checkpoint")
+    stage.acl("checkpoint", _place("small"), *signed, show=4)
+    verdict = ("--task", PROVEN_TASK, "--attempt", "1")
+    stage.acl("prove", _place("small"), *verdict, "-o", "verdict.proof", show=2)
+    stage.acl("verify-proof", "verdict.proof", "--key", key, show=13)
+
+
 def _tamper(stage: _Stage) -> None:
     stage.title("One byte is changed in a copy of the ledger")
     stage.acl("copy", _place("large"), "tampered.sqlite", show=1)
@@ -199,6 +224,20 @@ def _flip_one_byte(path: Path) -> int:
     raw[at] ^= 0x01
     path.write_bytes(raw)
     return at
+
+
+def _replace(stage: _Stage) -> None:
+    stage.title("A whole ledger is put in the place of the published one, for its better numbers")
+    stage.acl("copy", _place("large"), "replaced.sqlite", show=1)
+    stage.say("     By itself it is in order:")
+    stage.acl("verify", "replaced.sqlite", show=2)
+    stage.say("     Whoever kept three published lines knows better:")
+    stage.acl("verify", "replaced.sqlite", "--checkpoint", "published.checkpoint", status=4, show=3)
+
+
+def _audit(stage: _Stage) -> None:
+    stage.title("Every run was entered in a registry before its first attempt, the killed one too")
+    stage.acl("audit", "results", show=14)
 
 
 def _where_to_look(stage: _Stage) -> None:
