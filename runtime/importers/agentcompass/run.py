@@ -1,7 +1,7 @@
 """A whole AgentCompass run: what its own files say, and the plan of the import."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -149,12 +149,17 @@ def _end(run: ForeignRun, remarks: list[Remark]) -> Iterator[Item]:
         remarks.append(Remark("metrics.json", "it was computed before all tasks were over"))
     yield from _originals(run, _TAIL)
     if run.ended:
-        word = str(run.info["status"])
-        status, code = _ENDS.get(word, ("failed", 1))
-        yield SourceEnd(status, _run_error(run.info, word), code)
+        yield ended_as(run.info)
 
 
-def _run_error(info: dict[str, Any], word: str) -> ev.ErrorInfo | None:
+def ended_as(info: Mapping[str, Any]) -> SourceEnd:
+    """How the run ended, by the `status` and `error` that its run_info.json tells."""
+    word = str(info["status"])
+    status, code = _ENDS.get(word, ("failed", 1))
+    return SourceEnd(status, _run_error(info, word), code)
+
+
+def _run_error(info: Mapping[str, Any], word: str) -> ev.ErrorInfo | None:
     message = info.get("error")
     if isinstance(message, str) and message:
         return ev.ErrorInfo(code=word, message=message)
