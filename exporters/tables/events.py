@@ -11,13 +11,13 @@ from ledger.view import Blobs
 
 _COLUMNS: Final = (
     always("seq", "int64", "number of the event, from 0"),
-    always("at", "timestamp", "when it was recorded"),
+    always("recorded_at", "timestamp", "when it was recorded"),
     always("type", "string", "the name of its type"),
     Column("task_id", "string", "the task that it is of"),
     Column("attempt", "int64", "the attempt that it is of, from 1"),
     always("lease", "int64", "the lease of the worker"),
     always("copied", "bool", "it happened in another ledger"),
-    always("wall_ns", "int64", "the same as at, exactly: since 1970, UTC", "ns"),
+    always("wall_ns", "int64", "the same as recorded_at, exactly: since 1970, UTC", "ns"),
     always("monotonic_ns", "int64", "clock of the session, which nobody sets", "ns"),
     always("body_bytes", "int64", "length of its body", "bytes"),
     always("address", "string", "SHA-256 of its body, hex"),
@@ -34,7 +34,7 @@ def _rows(state: RunState, blobs: Blobs) -> Iterator[Cells]:
         header = recorded.header
         yield {
             "seq": seq,
-            "at": moment(recorded.wall_ns),
+            "recorded_at": moment(recorded.wall_ns),
             "type": recorded.type,
             "task_id": recorded.task,
             "attempt": recorded.attempt,

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from exporters import OutFile
+from exporters.folder import Folder
 from exporters.tables import Row, Table
 from exporters.tables.columns import Kind
 from exporters.tables.files import OneRun, table_files
@@ -21,6 +22,10 @@ LAYOUT: Final = "parquet"
 GROUP_ROWS: Final = 16_384
 GROUP_CHARACTERS: Final = 8 * 1024 * 1024
 """A row group is closed at so many rows, or characters of text: it is what is held in memory."""
+
+_WRITER: Final = "parquet-cpp-arrow"
+# Who wrote a file stands near its end.
+_FOOTER: Final = 4096
 
 
 def export_parquet(state: RunState, blobs: Blobs) -> Iterable[OutFile]:
@@ -42,6 +47,17 @@ def _arrow(name: str) -> Any:
             f"the layout parquet needs pyarrow, which cannot be imported: {error}",
             hint="pip install 'agentcompass-ledger[parquet]', or export csv or jsonl",
         ) from error
+
+
+def is_of_another_release(folder: Folder, path: str) -> bool:
+    """Whether a Parquet file in a directory does not name the release that writes here."""
+    if not path.endswith(f".{LAYOUT}"):
+        return False
+    release = f"{_WRITER} version {_arrow('pyarrow').cpp_version}"
+    with folder.reading(path) as file:
+        length = file.seek(0, io.SEEK_END)
+        file.seek(max(0, length - _FOOTER))
+        return release.encode() not in file.read()
 
 
 def schema_of(table: Table) -> Any:
