@@ -49,7 +49,8 @@ def read_outline(source: Source) -> Outline:
     digests: dict[bytes, str] = {}
     for file in source.files:
         if file.sha256 in digests:
-            remarks.append(Remark(file.path, f"the same as {digests[file.sha256]}: not counted"))
+            reason = f"the same as {digests[file.sha256]}, which stands for both"
+            remarks.append(Remark(file.path, reason, placed=True))
             continue
         digests[file.sha256] = file.path
         data = source.read(file)
@@ -194,8 +195,8 @@ def _task_names(chains: Sequence[Chain]) -> list[str]:
 
 def _unread(file: SourceFile, fault: NotARecord, data: bytes) -> Remark:
     if not looks_like_atif(data):
-        return Remark(file.path, f"no trajectory: {fault}")
-    return Remark(file.path, str(fault), damage=not fault.cut)
+        return Remark(file.path, f"no trajectory: {fault}", torn=fault.cut)
+    return Remark(file.path, str(fault), damage=not fault.cut, torn=fault.cut)
 
 
 def _only(words: set[str]) -> str:

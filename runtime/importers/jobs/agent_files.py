@@ -44,7 +44,7 @@ def work_of(source: Source, files: TrialFiles) -> Work:
             work.calls += found.calls
             work.logged = work.logged or bool(found.calls)
             work.remarks += [
-                Remark(log.path, reason, placed=bool(found.calls), damage=damage)
+                Remark(log.path, reason, bool(found.calls), damage=damage, torn=not damage)
                 for reason, damage in found.faults
             ]
         if (main := files.files.get(f"{folder}{TRAJECTORY}")) is not None:
@@ -75,7 +75,7 @@ def _trajectory(
         chain = chain_from(documents, main.path)
         told = tell(chain, documents)
     except NotARecord as fault:
-        work.remarks.append(Remark(main.path, str(fault), damage=not fault.cut))
+        work.remarks.append(Remark(main.path, str(fault), damage=not fault.cut, torn=fault.cut))
         return None
     except VersionUnsupported as newer:
         work.remarks.append(Remark(main.path, f"kept, and not read: {newer.message}"))

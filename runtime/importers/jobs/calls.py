@@ -6,7 +6,6 @@ answer in `response_body` or `response`. Times are ISO-8601, or seconds or milli
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from ledger import events as ev
@@ -14,14 +13,12 @@ from runtime.importers.atif.counting import count, number
 from runtime.importers.foreign import ForeignCall
 from runtime.importers.jobs.failures import code_of
 from runtime.importers.jsontext import NotARecord, read_record
-from runtime.importers.times import utc
+from runtime.importers.times import read_time
 
 LOST: Final = "call_lost"
 STARTED: Final = "llm_call_started"
 
 _NOT_PARAMS: Final = frozenset({"messages", "messages_prefix", "model"})
-_MILLISECONDS_FROM: Final = 100_000_000_000
-"""Numbers from here on are milliseconds since 1970: as seconds they would be in the year 5138."""
 
 
 @dataclass(slots=True)
@@ -148,8 +145,8 @@ def _error(line: Mapping[str, Any]) -> ev.ErrorInfo | None:
 
 def _times(line: Mapping[str, Any], ours: bool) -> dict[str, Any]:
     """Start, end and duration. Others than we stamp `request_time` when they write the line."""
-    start, end = moment(line.get("started_at")), moment(line.get("finished_at"))
-    at, written = moment(line.get("request_time")), moment(line.get("timestamp"))
+    start, end = _utc(line.get("started_at")), _utc(line.get("finished_at"))
+    at, written = _utc(line.get("request_time")), _utc(line.get("timestamp"))
     if ours:
         start, end = start or at, end or written
     else:
@@ -161,17 +158,8 @@ def _times(line: Mapping[str, Any], ours: bool) -> dict[str, Any]:
     }
 
 
-def moment(value: Any) -> str | None:
-    """A time as ISO-8601 in UTC; None for what is none, or has no zone."""
-    seconds = number(value)
-    if seconds is None:
-        return utc(value)
-    if abs(seconds) >= _MILLISECONDS_FROM:
-        seconds /= 1000
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-    except (OverflowError, OSError, ValueError):
-        return None
+def _utc(value: Any) -> str | None:
+    return read_time(value)[0]
 
 
 def _flags(ours: Mapping[str, Any]) -> tuple[str, ...]:

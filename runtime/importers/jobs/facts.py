@@ -71,7 +71,8 @@ class Facts:
     """One trial. `ended` is False where it has no `result.json` that can be read.
 
     Times are in UTC, or as they were told; `number` is the attempt's where an export of ours
-    says it, and `resolved` whether a score was enough there. `exception` is the name of a type.
+    says it, and `resolved` whether a score was enough there. `configured` is what the trial was
+    asked to be: agents call themselves otherwise. `exception` is the name of a type.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Facts:
     spent: Spent
     number: int | None = None
     resolved: bool | None = None
+    configured: Kind | None = None
     provider: str | None = None
 
 
@@ -119,6 +121,7 @@ def facts_of(name: str, result: Mapping[str, Any] | None, config: Mapping[str, A
         spent=Spent.of(result),
         number=number if type(number) is int and number > 0 else None,
         resolved=resolved if isinstance(resolved, bool) and ours.get("correct") is None else None,
+        configured=kind_of(_object(result.get("config"))),
         provider=_text(model.get("provider")),
     )
 

@@ -43,6 +43,7 @@ _ENDS: Final[dict[str, tuple[ev.RunStatus, int]]] = {
     "cancelled": ("cancelled", 130),
 }
 _OPEN: Final = ("interrupted", "running")
+_FEW: Final = 5
 
 
 @dataclass(slots=True)
@@ -188,7 +189,7 @@ def job_items(job: Job, remarks: list[Remark]) -> Iterator[Item]:
             for item in task_items(task.id, attempts):
                 if over or not isinstance(item, ev.TaskFinished):
                     yield item
-    for file in (*job.layout.derived, *job.layout.foreign):
+    for file in (*job.layout.derived, *job.layout.beside, *job.layout.foreign):
         yield Original(file)
     yield from _end(job, remarks)
 
@@ -307,14 +308,15 @@ def _tell(job: Job) -> None:
     for name in job.tasks.guessed:
         reason = "nothing but the name of its directory tells of its task"
         job.remarks.append(Remark(f"{root}{name}", reason, placed=True))
-    for task in job.tasks.tasks:
-        _tell_task(job, task)
+    _tell_tasks(job)
     if job.discarded is not None:
         for name in sorted(set(job.discarded.by_trial) - set(job.facts)):
             reason = f"it tells of discarded tries of {name}, which has no directory"
             job.remarks.append(Remark(f"{root}job.log", reason, placed=True))
     foreign = [*job.layout.foreign, *_foreign(job.layout.trials.values())]
     job.remarks += [Remark(file.path, "no file of this layout") for file in foreign]
+    beside = "it stands beside the job, and is only kept"
+    job.remarks += [Remark(file.path, beside, placed=True) for file in job.layout.beside]
     job.remarks += [Remark(name, f"left alone: {why}") for name, why in job.source.skipped]
 
 
@@ -328,13 +330,19 @@ def _tell_differences(job: Job, path: str) -> None:
         job.remarks.append(Remark(path, counted, placed=True))
 
 
-def _tell_task(job: Job, task: JobTask) -> None:
+def _tell_tasks(job: Job) -> None:
     root = job.layout.root
-    if len(task.checksums) > 1:
-        reason = f"the task {task.id} has {len(task.checksums)} checksums: it changed on the way"
-        job.remarks.append(Remark(f"{root}{next(iter(task.trials.values()))}", reason, placed=True))
-    if task.planned is not None and len(task.trials) < task.planned:
-        reason = f"{task.planned} trials of {task.id} were planned; {len(task.trials)} are here"
+    lacking = []
+    for task in job.tasks.tasks:
+        if len(task.checksums) > 1:
+            name = next(iter(task.trials.values()))
+            reason = f"{task.id} has {len(task.checksums)} checksums: the task changed on the way"
+            job.remarks.append(Remark(f"{root}{name}", reason, placed=True))
+        if task.planned is not None and len(task.trials) < task.planned:
+            lacking.append(f"{task.id} ({len(task.trials)} of {task.planned})")
+    if lacking:
+        names = ", ".join(lacking[:_FEW]) + ("" if len(lacking) <= _FEW else ", …")
+        reason = f"{len(lacking)} tasks have fewer trials than were planned: {names}"
         job.remarks.append(Remark(f"{root}lock.json", reason, placed=True))
 
 
@@ -371,7 +379,7 @@ def _read(job: Job, file: SourceFile | None) -> dict[str, Any]:
     try:
         record = read_record(job.source.read(file))
     except NotARecord as fault:
-        job.remarks.append(Remark(file.path, str(fault), damage=not fault.cut))
+        job.remarks.append(Remark(file.path, str(fault), damage=not fault.cut, torn=fault.cut))
         return {}
     if record.oddities:
         reason = f"holds {', '.join(record.oddities)}, which JSON has no word for"

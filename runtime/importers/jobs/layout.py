@@ -54,7 +54,8 @@ class TrialFiles:
 class Layout:
     """A job: its own files by name, its trials by directory, what is derived and what is neither.
 
-    `root` is its place below the source, empty or with a slash at its end.
+    `root` is its place below the source, empty or with a slash at its end; `beside` is what the
+    source has outside of it.
     """
 
     root: str
@@ -62,6 +63,7 @@ class Layout:
     trials: dict[str, TrialFiles] = field(default_factory=dict)
     derived: list[SourceFile] = field(default_factory=list)
     foreign: list[SourceFile] = field(default_factory=list)
+    beside: list[SourceFile] = field(default_factory=list)
 
 
 def arrange(source: Source, root: str) -> Layout:
@@ -72,7 +74,7 @@ def arrange(source: Source, root: str) -> Layout:
         inside = file.path.startswith(root)
         name, slash, rest = file.path[len(root) :].partition("/")
         if not inside:
-            layout.foreign.append(file)
+            layout.beside.append(file)
         elif not slash and name in JOB_FILES:
             layout.job[name] = file
         elif slash and name == ANALYSIS:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from runtime.importers.jobs.facts import (
+    ADHOC,
     CUT_AT,
     Facts,
     Kind,
@@ -20,6 +21,7 @@ from runtime.importers.jobs.facts import (
 )
 
 _Key = tuple[Kind, str, str | None]
+_Plan = tuple[Kind, str]
 _END_OF_CUT: Final = "_-"
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -48,10 +50,11 @@ class Tasks:
 
 def arrange(trials: Sequence[Facts], lock: Mapping[str, Any]) -> Tasks:
     """Put the trials to tasks, with those that `lock.json` planned and nobody tried."""
-    planned = _planned(lock)
-    kinds = {facts.kind for facts in trials if facts.ended} or {key[0] for key in planned}
-    names = {facts.task_name for facts in trials if facts.ended} | {key[1] for key in planned}
-    known = {name for name in names if name is not None}
+    meaning = {one.configured: one.kind for one in trials if one.configured is not None}
+    planned = _planned(lock, meaning, {one.kind for one in trials if one.ended})
+    kinds = {one.kind for one in trials if one.ended} or {kind for kind, _ in planned}
+    named = {one.task_name for one in trials if one.ended} | {name for _, name in planned}
+    known = {name for name in named if name is not None}
     groups: dict[_Key, list[Facts]] = {}
     guessed = []
     for facts in sorted(trials, key=lambda one: not one.ended):
@@ -59,10 +62,10 @@ def arrange(trials: Sequence[Facts], lock: Mapping[str, Any]) -> Tasks:
         if name is None:
             guessed.append(facts.name)
             name = _told_by(facts.name, known)
-        kind = _fitting(facts.kind, kinds)
+        kind = facts.kind if facts.ended else _meant(facts.kind, meaning, kinds)
         groups.setdefault(_group(kind, name, facts.task_id, groups), []).append(facts)
     for kind, name in planned:
-        _group_of_plan(kind, name, groups, kinds)
+        groups.setdefault(_group(kind, name, None, groups), [])
     return _named(groups, planned, guessed)
 
 
@@ -75,44 +78,31 @@ def _group(kind: Kind, name: str, task_id: str | None, groups: Mapping[_Key, Any
     return kind, name, task_id
 
 
-def _group_of_plan(
-    kind: Kind, name: str, groups: dict[_Key, list[Facts]], kinds: set[Kind]
-) -> None:
-    fitting = _fitting(kind, kinds)
-    groups.setdefault(_group(fitting, name, None, groups), [])
-
-
-def _fitting(kind: Kind, kinds: set[Kind]) -> Kind:
-    """The kind that a configuration means: agents call themselves otherwise than it does."""
-    if kind in kinds:
-        return kind
-    same = [one for one in kinds if one.source == kind.source or kind.source is None]
+def _meant(kind: Kind, meaning: Mapping[Kind, Kind], kinds: set[Kind]) -> Kind:
+    """The kind that a configuration means: what others so configured were, or the only one."""
+    if kind in meaning:
+        return meaning[kind]
+    same = [one for one in kinds if kind.source in (None, one.source)]
     close = [one for one in same if one.agent == kind.agent] or same
-    return close[0] if len(close) == 1 else kind
+    return close[0] if len(close) == 1 and kind not in kinds else kind
 
 
 def _named(
-    groups: Mapping[_Key, list[Facts]], planned: Counter[tuple[Kind, str]], guessed: list[str]
+    groups: Mapping[_Key, list[Facts]], planned: Counter[_Plan], guessed: list[str]
 ) -> Tasks:
-    kinds = sorted({key[0] for key in groups}, key=lambda kind: kind.key)
+    kinds = sorted({kind for kind, _, _ in groups}, key=lambda kind: kind.key)
     several = len({kind.player for kind in kinds}) > 1
     same_name = Counter((kind.player, name) for kind, name, _ in groups)
     same_source = Counter((kind, name) for kind, name, _ in groups)
     found = []
     for (kind, name, task_id), trials in groups.items():
-        words = [name]
-        if same_source[kind, name] > 1 and task_id is not None:
-            words.append(task_id)
+        alone = same_source[kind, name] == 1
+        words = [name] if alone or task_id is None else [name, task_id]
         if same_name[kind.player, name] > same_source[kind, name]:
-            words.insert(0, kind.source or "adhoc")
+            words.insert(0, kind.source or ADHOC)
         if several:
             words.insert(0, kind.player)
         checksums = dict.fromkeys(one.checksum for one in trials if one.checksum is not None)
-        count = sum(
-            number
-            for (other, planned_name), number in planned.items()
-            if planned_name == name and _fitting(other, {kind}) == kind
-        )
         found.append(
             JobTask(
                 id="/".join(words),
@@ -121,7 +111,7 @@ def _named(
                 task_id=task_id,
                 checksums=tuple(checksums),
                 trials=_numbered(trials),
-                planned=count or None,
+                planned=planned.get((kind, name)) if alone else None,
             )
         )
     return Tasks(sorted(found, key=lambda task: task.id), kinds, guessed)
@@ -155,13 +145,15 @@ def _cut(name: str) -> str:
     return name.rpartition("/")[2][:CUT_AT].rstrip(_END_OF_CUT)
 
 
-def _planned(lock: Mapping[str, Any]) -> Counter[tuple[Kind, str]]:
+def _planned(
+    lock: Mapping[str, Any], meaning: Mapping[Kind, Kind], kinds: set[Kind]
+) -> Counter[_Plan]:
     """How many trials `lock.json` plans of each task."""
-    found: Counter[tuple[Kind, str]] = Counter()
+    found: Counter[_Plan] = Counter()
     trials = lock.get("trials")
     for trial in trials if isinstance(trials, list) else []:
         if isinstance(trial, dict) and isinstance(trial.get("task"), dict):
             name = task_name_of(trial["task"])
             if name is not None:
-                found[kind_of(trial), name] += 1
+                found[_meant(kind_of(trial), meaning, kinds), name] += 1
     return found

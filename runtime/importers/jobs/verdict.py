@@ -70,7 +70,8 @@ def check_rewards(
         try:
             found = in_file(name, source.read(file))
         except NotARecord as fault:
-            yield Remark(file.path, str(fault), placed=True)
+            if told is not None:  # else the trial has an error that says so
+                yield Remark(file.path, f"no reward: {fault}", placed=True)
             continue
         if told is None:
             if result is not None:

@@ -173,8 +173,8 @@ def test_the_same_file_twice_counts_once(tmp_path):
     value = document(agent(metrics=spent(5)))
     report = imported(tmp_path, one=value, two=value)
     assert list(state_of(report).tasks) == ["one"]
-    assert reasons(report) == {"two.json": ["the same as one.json: not counted"]}
-    assert (report.records_in, report.records_out) == (2, 1)
+    assert reasons(report) == {"two.json": ["the same as one.json, which stands for both"]}
+    assert (report.records_in, report.records_out) == (2, 2)
 
 
 # -- sub-agents ----------------------------------------------------------------------------------

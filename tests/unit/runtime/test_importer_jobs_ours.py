@@ -159,4 +159,4 @@ def test_the_job_is_found_below_the_directory_of_artifacts(tmp_path):
     write(tmp_path / "artifacts" / "index.yaml", "runs: []\n")
     report = do_import(tmp_path / "artifacts", tmp_path / "results")
     assert report.run_id == "run-1"
-    assert reasons(report) == {"index.yaml": ["no file of this layout"]}
+    assert reasons(report) == {"index.yaml": ["it stands beside the job, and is only kept"]}
