@@ -80,7 +80,10 @@ def finish_artifacts(
     """
     placed = write_job(artifacts, state, view, options, force=force)
     _analyze(placed.directory, state, view, force=force, tell=tell)
-    return Finished(artifacts, placed, _archive(artifacts, state, view, options))
+    archived = _archive(artifacts, state, view, options)
+    if archived is not None:
+        forget(artifacts, view.path)
+    return Finished(artifacts, placed, archived)
 
 
 def _is_over(state: RunState, view: LedgerView) -> bool:
@@ -103,9 +106,7 @@ def _archive(
         config=config if isinstance(config, bytes) else b"".join(config),
         ledger_path=portable(artifacts, view.path),
     )
-    archived = archive(artifacts, taken)
-    forget(artifacts, view.path)
-    return archived
+    return archive(artifacts, taken)
 
 
 def _analyze(job: Path, state: RunState, blobs: Blobs, *, force: bool, tell: Tell) -> None:
@@ -137,7 +138,7 @@ def notice(artifacts: Path, tell: Tell) -> list[Finished]:
         except RunNotFound:
             forget(artifacts, run.ledger)  # killed before its first event: there was no run
         except (AclError, OSError) as error:
-            tell(f"run {run.ledger.parent.name}, which was killed, is not archived: {error}")
+            tell(f"the artifacts of run {run.ledger.parent.name} are not finished: {error}")
     return found
 
 
@@ -156,7 +157,7 @@ def finish_own(
     """Finish a run that wrote here itself: what it left of its job on the way makes way.
 
     An archive that fails is told. A job that is refused does not keep the run from being archived;
-    then the refusal is raised.
+    then the refusal is raised. Whatever failed is made up for by the next command that notices.
     """
     try:
         options = settled(artifacts, state, options)
@@ -165,7 +166,10 @@ def finish_own(
     except (AclError, OSError):
         _try_to_archive(state, view, artifacts, options, tell)
         raise
-    return Finished(artifacts, placed, _try_to_archive(state, view, artifacts, options, tell))
+    archived = _try_to_archive(state, view, artifacts, options, tell)
+    if archived is not None:
+        forget(artifacts, view.path)
+    return Finished(artifacts, placed, archived)
 
 
 def _own_job(state: RunState, view: LedgerView, artifacts: Path, options: JobOptions) -> Placed:

@@ -1,7 +1,8 @@
-"""Which runs write to an artifacts directory and are not archived yet.
+"""Which runs write to an artifacts directory and are not finished there yet.
 
-A run says so before its first event, in a file of its own below `archives/.running/`, and its
-archive takes that back. So whoever comes next finds what was killed in between.
+A run says so before its first event, in a file of its own below `archives/.running/`, and takes
+that back when its job and its archive are there. So whoever comes next finds what was killed in
+between, and what had no room.
 """
 
 import hashlib
@@ -72,7 +73,7 @@ def forget(artifacts: Path, ledger: Path) -> None:
 
 
 def open_runs(artifacts: Path) -> list[OpenRun]:
-    """The runs that said so and were not archived, by the names of their notes.
+    """The runs that said so and did not take it back, by the names of their notes.
 
     Whether their ledgers are there, and whether they are at work, is left to the caller; what is
     no note of ours is passed over.

@@ -253,6 +253,21 @@ def test_a_job_that_cannot_be_written_is_told_and_the_run_archived(
     assert len(index(artifacts)) == 1
 
 
+def test_a_job_that_could_not_be_written_is_made_up_for(acl: Acl, artifacts: Path) -> None:
+    artifacts.mkdir()
+    (artifacts / "jobs").write_text("in the way")
+    assert acl(*ARITH, "--run-id", "one", "--artifacts", "artifacts").status == 5
+    said = acl(*ARITH, "--run-id", "two", "--artifacts", "artifacts")
+    assert "the artifacts of run one are not finished" in said.err
+    (artifacts / "jobs").unlink()
+    assert acl(*ARITH, "--run-id", "three", "--artifacts", "artifacts").status == 0
+    jobs = [json.loads(path.read_text()) for path in artifacts.glob("jobs/*/result.json")]
+    assert {job["acl"]["run_id"] for job in jobs} == {"one", "two", "three"}
+    assert {job["acl"]["status"] for job in jobs} == {"completed"}
+    assert [entry["acl"]["run_id"] for entry in index(artifacts)] == ["one", "two", "three"]
+    assert open_runs(artifacts) == []
+
+
 # -- runs that were killed --------------------------------------------------------------------
 
 
@@ -296,7 +311,7 @@ def test_a_ledger_that_is_gone_or_damaged_is_told_and_fails_nothing(
     assert said.status == 0
     assert len(said.err.splitlines()) == 2
     assert "is not there" in said.err
-    assert "run bad, which was killed, is not archived" in said.err
+    assert "the artifacts of run bad are not finished" in said.err
     assert len(open_runs(artifacts)) == 2
 
 
