@@ -85,7 +85,7 @@ def plan_of(source: Source) -> ImportPlan:
             hint="import each file by itself",
         )
     found = _outline(source, files[0])
-    k = max(max(attempts) for attempts in found.tasks.values())
+    k = max(_planned(found) or 1, _most(found))
     benchmark, model, harness = _names(found)
     request = foreign_request(
         benchmark=benchmark,
@@ -177,9 +177,7 @@ def _describe(found: Outline, place: str, task_id: str, value: dict[str, Any]) -
 
 def _count_missing(found: Outline, *, torn: bool) -> None:
     """Name trials that other tasks have, and planned tasks that no simulation is about."""
-    planned = object_of(found.head.get("info")).get("num_trials")
-    most = max(max(attempts) for attempts in found.tasks.values())
-    wanted = planned if type(planned) is int else most
+    wanted = _planned(found) or _most(found)
     short = [task for task, attempts in found.tasks.items() if len(attempts) < wanted]
     if short:
         names = ", ".join(short[:_LISTED]) + ("…" if len(short) > _LISTED else "")
@@ -190,6 +188,16 @@ def _count_missing(found: Outline, *, torn: bool) -> None:
         if task not in found.tasks:
             found.tasks[task] = {}
             found.lose("", f"task {task} is listed and was not tried", damage=False)
+
+
+def _planned(found: Outline) -> int | None:
+    """How many trials of each task tau2-bench was to make."""
+    told = object_of(found.head.get("info")).get("num_trials")
+    return told if type(told) is int and told > 0 else None
+
+
+def _most(found: Outline) -> int:
+    return max(max(attempts, default=1) for attempts in found.tasks.values())
 
 
 def _listed_tasks(head: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -28,6 +28,12 @@ _BROKEN: Final = frozenset(
     {"too_many_errors", "agent_error", "user_error", "infrastructure_error", "unexpected_error"}
 )
 
+_UNFINISHED: Final = ev.Issue(
+    severity="info",
+    code="no_reward_info",
+    message="the trial ended before a reward was computed, which then is 0",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -74,6 +80,7 @@ def attempt_of(value: dict[str, Any], trial: Trial) -> ForeignAttempt:
         meta=meta or None,
         extra=extra or None,
         verdict=None if error is not None else _verdict(trial, info.get("reward_info")),
+        issues=() if error is not None or info.get("reward_info") is not None else (_UNFINISHED,),
     )
 
 
@@ -123,7 +130,7 @@ def object_of(value: Any) -> dict[str, Any]:
 def _reward(value: dict[str, Any], *, newer: bool) -> Any:
     if newer:
         return object_of(value.get("reward_info")).get("reward")
-    if "reward" not in value:
+    if value.get("reward") is None:
         raise NotARecord("it has no reward")
     return value["reward"]
 
