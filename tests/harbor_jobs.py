@@ -20,8 +20,14 @@ START = "2026-01-02T03:04:05.5Z"
 
 
 def sample(directory: Path, name: str) -> Path:
-    """Unpack `sample-job` or `binary-k5`, as harbor 0.25.0 wrote them."""
-    return unpack_sample(directory / name, DATA / "harbor" / "jobs.tar.xz", name)
+    """Unpack a job as harbor 0.25.0 wrote it, in an environment of a local shell.
+
+    `sample-job` and `binary-k5` ran the oracle alone, without steps; `variety` two agents on tasks
+    with several rewards, none, unreadable ones, and in two steps; `solo` one of these agents, which
+    leaves trajectories; `killed` was that, killed at its seventh trial.
+    """
+    archive = "jobs.tar.xz" if name in ("sample-job", "binary-k5") else "more.tar.xz"
+    return unpack_sample(directory / name, DATA / "harbor" / archive, name)
 
 
 def points(_: str) -> list[Any]:

@@ -1,7 +1,8 @@
 """Harbor's job directories, finished or killed, and jobs that `acl export -f jobs` wrote."""
 
-from runtime.importers.jobs.job import FORMAT, plan_of, read_job
+from runtime.importers.jobs.job import FORMAT, read_job
 from runtime.importers.jobs.layout import is_trial, job_roots
+from runtime.importers.jobs.run import plan_of
 from runtime.importers.plan import ImportPlan
 from runtime.importers.source import Source
 
