@@ -32,7 +32,7 @@ class Inspect:
         log.remarks += [Remark(other.path, "it is no part of the log") for other in others]
         log.remarks += [Remark(path, f"left alone: {why}") for path, why in source.skipped]
         run = Run(log, Survey.of(log), tuple(Original(other) for other in others))
-        return run.plan(len(others), 0)
+        return run.plan()
 
 
 def _only_log(source: Source) -> SourceFile:

@@ -42,8 +42,8 @@ def read_eval(data: ByteSource) -> Log:
         data,
         header,
         samples=list(reader.samples()),
-        records=len(archive.members) + len(archive.torn),
-        pieces=[reader.piece(name) for name in archive.members if not name.startswith(_SAMPLES)],
+        names={reader.named(name) for name in (*archive.members, *archive.torn)},
+        pieces=reader.pieces(),
         crashed=HEADER not in archive.members,
     )
     log.reductions = reader.optional("reductions.json")
@@ -72,6 +72,26 @@ class _Reader:
     def piece(self, name: str) -> Piece:
         return Piece(self.named(name), partial(self.archive.read, self.archive.members[name]))
 
+    def pieces(self) -> list[Piece]:
+        """The members of no sample that can be read; what cannot is named."""
+        found = []
+        for name, member in self.archive.members.items():
+            if name.startswith(_SAMPLES) and not name.endswith("/"):
+                continue
+            try:
+                self.archive.read(member)
+            except BadMember as fault:
+                self.blame(name, str(fault))
+            else:
+                found.append(self.piece(name))
+        return found
+
+    def blame(self, name: str, why: str) -> None:
+        """Name a damaged member, once."""
+        remark = Remark(self.named(name), why, damage=True)
+        if remark not in self.remarks:
+            self.remarks.append(remark)
+
     def header(self) -> dict[str, Any]:
         """The header, or what was known at the start."""
         for name in (HEADER, START):
@@ -81,7 +101,7 @@ class _Reader:
             try:
                 return read_record(self.bytes(member)).value
             except NotARecord as fault:
-                self.remarks.append(Remark(self.named(name), str(fault), damage=True))
+                self.blame(name, str(fault))
         raise UsageError(
             f"{self.archive.data.file.path} holds no {HEADER} and no {START} that can be read",
             hint="nothing says what was evaluated",
@@ -94,7 +114,7 @@ class _Reader:
         try:
             return read_list(self.bytes(member))
         except NotARecord as fault:
-            self.remarks.append(Remark(self.named(name), str(fault), damage=True))
+            self.blame(name, str(fault))
             return None
 
     def summaries(self) -> list[Any]:

@@ -30,7 +30,7 @@ def read_json(data: ByteSource) -> Log:
         data,
         header,
         samples=[_sample(data, at, span) for at, span in enumerate(spans)],
-        records=1 + len(spans) + (parts.cut and parts.open == SAMPLES),
+        names={name, *(_name(data, at) for at in range(len(spans)))},
         keep_file=data.file.size <= KEPT_WHOLE,
         reductions=_reductions(header),
         remarks=remarks,
@@ -59,11 +59,14 @@ def _header(data: ByteSource, parts: Parts) -> tuple[dict[str, Any], list[Remark
     return header, remarks
 
 
+def _name(data: ByteSource, at: int) -> str:
+    return f"{data.file.path}, sample {at + 1}"
+
+
 def _sample(data: ByteSource, at: int, span: Span) -> SampleRef:
-    name = f"{data.file.path}, sample {at + 1}"
     # A small file is one original.
     pieces = () if data.file.size <= KEPT_WHOLE else (_piece(data, span),)
-    return SampleRef(name, pieces, partial(_load, data, span))
+    return SampleRef(_name(data, at), pieces, partial(_load, data, span))
 
 
 def _load(data: ByteSource, span: Span) -> Record:
@@ -79,7 +82,7 @@ def _between(data: ByteSource, spans: list[Span]) -> list[Piece]:
 
 
 def _piece(data: ByteSource, span: Span) -> Piece:
-    name = f"{data.file.path}[{span[0]}:{span[1]}]"
+    name = f"{data.file.path}#bytes={span[0]}-{span[1] - 1}"
     return Piece(name, partial(data.read, *span))
 
 
@@ -98,6 +101,7 @@ def _tell(log: Log, parts: Parts) -> None:
     log.crashed = "status" not in log.header
     where = f"in its key {parts.open!r}" if parts.open else "between two keys"
     if parts.open == SAMPLES:
-        at = len(log.samples) + 1
-        log.remarks.append(Remark(f"{log.name}, sample {at}", "the file ends in it or before it"))
+        torn = _name(log.data, len(log.samples))
+        log.names.add(torn)
+        log.remarks.append(Remark(torn, "the file ends in it or before it"))
     log.tell(f"it is cut off after {log.data.file.size} bytes, {where}")

@@ -46,7 +46,7 @@ class SampleRef:
 
 @dataclass(slots=True)
 class Log:
-    """A log that was found. `records` counts what it is made of.
+    """A log that was found. `names` are those of the records that it is made of.
 
     `pieces` are those of no sample. `keep_file` says that the file as a whole is the original.
     `summaries` are those that the log itself repeats of its samples.
@@ -55,13 +55,18 @@ class Log:
     data: ByteSource
     header: dict[str, Any]
     samples: list[SampleRef]
-    records: int
+    names: set[str]
     pieces: list[Piece] = field(default_factory=list)
     keep_file: bool = False
     reductions: list[Any] | None = None
     summaries: list[Any] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     crashed: bool = False
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.names)
 
     @property
     def name(self) -> str:
@@ -87,6 +92,8 @@ def check_header(name: str, header: Mapping[str, Any]) -> None:
         )
     if type(version) is not int or version < 1:
         raise UsageError(f"{name} says that its version is {version!r}, which no Inspect log does")
+    if not isinstance(header.get("status", ""), str):
+        raise UsageError(f"{name} says that its status is {header['status']!r}")
     if not isinstance(header.get("eval"), dict):
         raise UsageError(f"{name} does not say what was evaluated: it has no object `eval`")
     if not isinstance(section(header, "eval").get("task"), str):

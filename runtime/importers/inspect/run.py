@@ -1,6 +1,7 @@
 """A whole log as a run: samples are tasks, their epochs the attempts."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from runtime.importers.inspect.resolving import Resolver
 from runtime.importers.inspect.results import Results, check_results
 from runtime.importers.inspect.sample import SampleReader
 from runtime.importers.inspect.survey import SampleId, Seen, Survey
+from runtime.importers.inspect.unpack import BadMember
 from runtime.importers.plan import ImportPlan, Item, Original, Remark, SourceEnd
 from runtime.importers.times import utc
 
@@ -52,27 +54,30 @@ class Run:
         """The version of Inspect that wrote the log."""
         return text(section(self.spec, "packages").get("inspect_ai")) or "unknown"
 
-    def plan(self, others_in: int, others_out: int) -> ImportPlan:
-        """The plan of the import, once all remarks are made."""
+    @property
+    def run_id(self) -> str:
+        """The id of this evaluation; that of Inspect's run is shared by all tasks of a command."""
+        named = (text(self.spec.get(name)) for name in ("eval_id", "task_id", "run_id"))
+        return next(filter(None, named), "")
+
+    def plan(self) -> ImportPlan:
+        """The plan of the import, with all that is to be said of the log."""
         remarks = [*self.log.remarks, *check_results(self.survey), *self._odd_times()]
         spec, stats = self.spec, section(self.log.header, "stats")
         request = self._request()
-        out = self.log.records - _unplaced(remarks)
         return ImportPlan(
             format=FORMAT,
             format_version=str(self.log.header.get("version", 1)),
             run_name=text(spec.get("task")),
             benchmark=text(spec.get("task")),
             model=text(spec.get("model")),
-            run_id=text(spec.get("eval_id"))
-            or text(spec.get("task_id"))
-            or text(spec.get("run_id")),
+            run_id=self.run_id,
             request=request,
             persistence_params=persistence_of(request),
             selected=self._selected(),
             items=self.items,
-            records_in=self.log.records + others_in,
-            records_out=max(0, out) + others_out,
+            records_in=self.log.records + len(self.others),
+            records_out=self.log.records - self._lost(remarks),
             source_status=self.log.status,
             started_at=utc(stats.get("started_at")) or utc(spec.get("created")),
             finished_at=utc(stats.get("completed_at")),
@@ -90,6 +95,7 @@ class Run:
         )
         for sample_id, seen in self.survey.tasks():
             yield from self._task(reader, sample_id, seen)
+        yield from self._untold()
         yield from self._end()
         self.log.data.check()
 
@@ -98,6 +104,15 @@ class Run:
         for piece in self.log.pieces:
             yield piece.original()
         yield from self.others
+
+    def _untold(self) -> Iterator[Item]:
+        """What can be read of the samples that no event stands for."""
+        told = {seen.ref.name for seen in self.survey.seen.values()}
+        for ref in self.log.samples:
+            if ref.name not in told:
+                for piece in ref.pieces:
+                    with suppress(BadMember):
+                        yield piece.original()
 
     def _task(self, reader: SampleReader, sample_id: SampleId, seen: list[Seen]) -> Iterator[Item]:
         task = self.survey.ids[sample_id]
@@ -153,7 +168,7 @@ class Run:
         return foreign_request(
             benchmark=text(spec.get("task")),
             model=text(spec.get("model")),
-            run_id=text(spec.get("run_id")),
+            run_id=self.run_id,
             harness=text(spec.get("solver")),
             k=self.survey.epochs,
             model_params={n: v for n, v in config.items() if v is not None},
@@ -166,6 +181,14 @@ class Run:
                 "header": own,
             },
         )
+
+    def _lost(self, remarks: list[Remark]) -> int:
+        """How many records of the log no event stands for."""
+        lost = {remark.source for remark in remarks if not remark.placed}
+        for ref in self.log.samples:
+            if ref.name in lost:
+                lost |= {piece.name for piece in ref.pieces}
+        return len(self.log.names & lost)
 
     def _odd_times(self) -> Iterator[Remark]:
         spec, stats = self.spec, section(self.log.header, "stats")
@@ -195,7 +218,3 @@ def _run_error(header: dict[str, Any], status: str) -> ev.ErrorInfo | None:
     if status not in _ENDS:
         return ev.ErrorInfo(code=status, message="the log ended in a state that is not known")
     return None
-
-
-def _unplaced(remarks: list[Remark]) -> int:
-    return len({remark.source for remark in remarks if not remark.placed})
