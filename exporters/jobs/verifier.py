@@ -19,10 +19,11 @@ MAX_OUTPUT: Final = 200_000
 
 _OF_PATCH: Final = ("patch_is_None", "patch_exists", "patch_successfully_applied")
 _NOT_EVALUATED: Final = "not_evaluated"
+_ERASED: Final = "erased"
 
 
 def verifier_files(trial: Trial, blobs: Blobs) -> Iterator[OutFile]:
-    """The files; of a trial that was never evaluated the report alone, which says so."""
+    """The files; of a trial without a verdict the report alone, which says why there is none."""
     reading = Reading(trial.state, blobs)
     verdict = reading.event(trial.attempt.evaluation, ev.EvaluationFinished)
     rewards = rewards_of(trial.attempt)
@@ -63,7 +64,8 @@ def _report(trial: Trial, verdict: ev.EvaluationFinished, reading: Reading) -> d
 def _unevaluated(trial: Trial, reading: Reading) -> dict[str, object]:
     end = reading.event(trial.attempt.finished, ev.AttemptFinished)
     error = None if end is None or end.error is None else error_text(end.error)
-    return {"resolved": trial.resolved, "reason": _NOT_EVALUATED, "error": error}
+    reason = _ERASED if trial.attempt.verdict_erased else _NOT_EVALUATED
+    return {"resolved": trial.resolved, "reason": reason, "error": error}
 
 
 def _output(printed: object) -> bytes:

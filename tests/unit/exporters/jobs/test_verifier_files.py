@@ -1,12 +1,18 @@
 """`verifier/`."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
+from exporters.jobs.job import job_trials
+from exporters.jobs.verifier import verifier_files
 from ledger import events as ev
 from ledger.canonical import Binary
+from ledger.fold import fold
+from ledger.view import LedgerView
 from tests import job_runs as say
+from tests.golden.erasing import Erased
 
 
 def files(tmp_path: Path, *made: ev.AnyEvent, task: str = "t") -> dict[str, bytes]:
@@ -66,6 +72,21 @@ def test_what_was_never_judged_has_a_report_that_says_so_and_nothing_else(tmp_pa
         "reason": "not_evaluated",
         "error": "env_failed: no room",
     }
+
+
+def test_an_erased_verdict_is_not_told_as_one_that_was_never_given(tmp_path: Path) -> None:
+    made = say.whole("t", say.attempt("t", correct=False, score=0.0))
+    path = say.write(tmp_path, *say.opening("t"), *made)
+    with LedgerView.open(path) as view:
+        types = ("evaluation.finished", "attempt.finished")
+        seqs = [event.seq for event in view.events() if event.type in types]
+        erased = Erased(view, *seqs)
+        state = fold(erased.events())
+        (trial,) = job_trials(state)
+        found = {file.path: file.data for file in verifier_files(trial, erased)}
+    assert list(found) == ["t/verifier/report.json"]
+    told = json.loads(found["t/verifier/report.json"])
+    assert told == {"t": {"resolved": False, "reason": "erased", "error": None}}
 
 
 def test_a_verifier_that_failed_gave_no_reward_and_what_it_printed_is_kept(tmp_path: Path) -> None:
