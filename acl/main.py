@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "erase": ("acl.erase", "Take recorded content out of a ledger for good, and say so in it."),
     "analyze": ("acl.analyze", "Analyse a run: what failed and why, and what goes with success."),
     "clean": ("acl.clean", "Remove what no run needs any more from an artifacts directory."),
+    "agentcompass-hook": ("acl.agentcompass_hook", "Where the hook is that records AgentCompass."),
     "demo": ("acl.demo", "See it all work in a minute, offline."),
 }
 

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from exporters import Exporter, find_exporter
+from exporters.agentcompass.kept import is_kept_run
+from exporters.agentcompass.tree import check_run_directory
 from exporters.folder import Folder
 from exporters.identity import Identity, Salvaged
 from exporters.job_analysis import AnalysisConfig, analyze_job
@@ -54,7 +56,7 @@ def check_tree(
                 yield broken("tree_manifest", error.message)
             return
         if manifest is None:
-            yield from _without_manifest(folder, blobs, size)
+            yield from _without_manifest(folder, blobs, size, state_at)
             return
         why = _not_of_this_ledger(manifest, ledger_id, size)
         if why is not None:
@@ -78,10 +80,14 @@ def check_tree(
             yield remark("tree_older", f"the export is of the first {state.size} of {size} events")
 
 
-def _without_manifest(folder: Folder, blobs: Blobs, size: int) -> Iterator[Finding]:
-    """A log of tiles needs none: its checkpoint commits to every file."""
+def _without_manifest(
+    folder: Folder, blobs: Blobs, size: int, state_at: Callable[[int], RunState]
+) -> Iterator[Finding]:
+    """A log of tiles needs none, nor does a run directory of another program."""
     if isinstance(blobs, Log) and folder.holds(CHECKPOINT):
         yield from check_tiles(blobs, folder, size)
+    elif is_kept_run(state := state_at(size), blobs):
+        yield from check_run_directory(state, blobs, folder)
     else:
         yield broken("tree_manifest", f"{folder.path} has no {MANIFEST}: no export ended here")
 

@@ -5,6 +5,7 @@ redaction left it; artifacts stand in `artifacts.collected`. Of a file that was 
 the last one counts.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,13 @@ from exporters.paths import checked_path
 from exporters.reading import Reading
 from ledger.canonical import Binary
 from ledger.errors import ExportRefused
-from ledger.events import ArtifactsCollected, ExtensionRecorded, OriginalRecorded
+from ledger.events import (
+    Artifact,
+    ArtifactsCollected,
+    ExtensionRecorded,
+    OriginalRecorded,
+    PlanResolved,
+)
 from ledger.state import RunState
 from ledger.view import Blobs
 
@@ -23,6 +30,10 @@ FORMAT: Final = "agentcompass"
 HOOK: Final = "agentcompass.hook"
 """The extension event that the live hook records first."""
 
+RUN_INFO: Final = "run_info.json"
+PLANS: Final = "resolved_execution_plans"
+
+_RUNNING: Final = "details/running/"
 _PART: Final = re.compile(r"(.+)#bytes=([0-9]+)-[0-9]+", re.DOTALL)
 _TASK: Final = r"details/(?:normal|error|fatal|running)/[^/]+"
 _OF_LAYOUT: Final = re.compile(
@@ -68,26 +79,78 @@ def is_live(state: RunState, blobs: Blobs) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class CollectedFile:
+    """The event that holds an artifact, and its place in the list there."""
+
+    seq: int
+    artifact: Artifact
+
+
+Places = dict[str, KeptFile | CollectedFile]
+
+
 def kept_files(state: RunState, blobs: Blobs) -> Iterator[OutFile]:
     """The files of the layout, sorted by path, each read when it is asked for.
 
-    Logs, progress and files that are no part of the layout stay in the ledger.
+    Logs, progress and files that are no part of the layout stay in the ledger. Of a live run that
+    was killed run_info.json tells the plans that the ledger holds.
     """
     reading = Reading(state, blobs)
-    files, homes = _index(state, reading)
-    found: dict[str, KeptFile | tuple[int, str]] = dict(files)
-    for path, seq, name in _artifacts(state, reading, homes):
-        found.setdefault(path, (seq, name))
+    places = kept_places(state, blobs)
     collected = _Collected(reading)
-    for path in sorted(found):
-        place = found[path]
-        if isinstance(place, KeptFile):
-            yield OutFile(path, b"".join(place.data(reading)))
-        else:
-            yield OutFile(path, collected.content(*place))
+    is_unfinished = state.finished is None and is_live(state, blobs)
+    for path in sorted(places):
+        place = places[path]
+        if isinstance(place, CollectedFile):
+            yield OutFile(path, collected.content(place.seq, place.artifact.path))
+            continue
+        data = b"".join(place.data(reading))
+        if path == RUN_INFO and is_unfinished:
+            data = with_plans(data, state, reading)
+        yield OutFile(path, data)
 
 
-def _index(state: RunState, reading: Reading) -> tuple[dict[str, KeptFile], dict[str, str]]:
+def kept_places(state: RunState, blobs: Blobs) -> Places:
+    """Which event holds which file of the layout, by path."""
+    reading = Reading(state, blobs)
+    live = is_live(state, blobs)
+    files, homes = _index(state, reading, live=live)
+    if live:
+        moved = {
+            place.rpartition("/")[2] for place in homes.values() if not place.startswith(_RUNNING)
+        }
+        files = {path: kept for path, kept in files.items() if not _was_moved(path, moved)}
+    found: Places = dict(files)
+    for path, place in _artifacts(state, reading, homes):
+        found.setdefault(path, place)
+    return found
+
+
+def with_plans(data: bytes, state: RunState, reading: Reading) -> bytes:
+    """The run_info.json of a run that begins, with the plans that were recorded since."""
+    info = json.loads(data)
+    plans: dict[str, object] = {}
+    for task, attempt in state.attempts():
+        event = reading.event(attempt.plan, PlanResolved)
+        if event is not None:
+            of_task = plans.setdefault(task.id, {"attempts": {}})
+            assert isinstance(of_task, dict)
+            of_task["attempts"][str(attempt.number)] = event.plan
+    if plans:
+        info[PLANS] = plans
+    text = json.dumps(info, indent=2, ensure_ascii=False, sort_keys=True)
+    return f"{text}\n".encode("utf-8", "surrogatepass")
+
+
+def _was_moved(path: str, moved: set[str]) -> bool:
+    """Whether it is the place of a file while its task was at work, which is over."""
+    return path.startswith(_RUNNING) and path.split("/")[2] in moved
+
+
+def _index(
+    state: RunState, reading: Reading, *, live: bool
+) -> tuple[dict[str, KeptFile], dict[str, str]]:
     """The events of each file by its path, and the directory of each task."""
     files: dict[str, KeptFile] = {}
     homes: dict[str, str] = {}
@@ -98,16 +161,17 @@ def _index(state: RunState, reading: Reading) -> tuple[dict[str, KeptFile], dict
         part = _PART.fullmatch(event.path)
         if part is not None and part[1] in files:
             files[part[1]].parts.append(seq)
-        elif _is_of_layout(event.path):
+        elif is_of_layout(event.path):
             files[event.path] = KeptFile(seq)
             index = _INDEX.fullmatch(event.path)
-            if index is not None and event.task is not None:
-                # Of two saves of one task the first told is the one that counts.
-                homes.setdefault(event.task, index[1])
+            if index is not None and event.task is not None and (live or event.task not in homes):
+                # Of two saves of one task that were found, the first told is the one that counts.
+                homes[event.task] = index[1]
     return files, homes
 
 
-def _is_of_layout(path: str) -> bool:
+def is_of_layout(path: str) -> bool:
+    """Whether AgentCompass writes files of this name, and an export may."""
     if _OF_LAYOUT.fullmatch(path) is None:
         return False
     try:
@@ -119,8 +183,8 @@ def _is_of_layout(path: str) -> bool:
 
 def _artifacts(
     state: RunState, reading: Reading, homes: dict[str, str]
-) -> Iterator[tuple[str, int, str]]:
-    """Where each collected file stands, with the event that holds it and its name there."""
+) -> Iterator[tuple[str, CollectedFile]]:
+    """Where each collected file stands."""
     for task, attempt in state.attempts():
         seq = attempt.artifacts
         event = reading.event(seq, ArtifactsCollected)
@@ -128,8 +192,8 @@ def _artifacts(
             continue
         for artifact in event.artifacts:
             path = f"{homes[task.id]}/attempt-{attempt.number}/artifacts/{artifact.path}"
-            if _is_of_layout(path):
-                yield path, seq, artifact.path
+            if is_of_layout(path):
+                yield path, CollectedFile(seq, artifact)
 
 
 class _Collected:

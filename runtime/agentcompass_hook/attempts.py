@@ -60,9 +60,10 @@ class AttemptBook:
                 raise NotARecord("it discards no result")
             yield from self.record(take_apart(discarded))
         self.made += 1
+        yield event
         if event.scope != "evaluate":
             self.recorded = self.planned = False
-        yield event
+            yield from self._plan()
 
     def end(
         self, result: AttemptResult, collected: Iterable[ev.AnyEvent], analysed: bool = True
@@ -101,6 +102,13 @@ class AttemptBook:
             retries=self.made,
             error=error,
         )
+
+    def note(self, event: ev.AnyEvent) -> None:
+        """Learn from an event that somebody else made of this attempt."""
+        if isinstance(event, ev.AttemptFinished):
+            self.started = self.over = True
+            self.error = event.status in ERRORS
+            self.correct = event.correct is True
 
     def _plan(self) -> Iterator[ev.AnyEvent]:
         if self.plan is not None and not self.planned:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ledger import events as ev
-from runtime.agentcompass_hook.attempts import ERRORS, AttemptBook, still_open
+from runtime.agentcompass_hook.attempts import AttemptBook, still_open
 from runtime.agentcompass_hook.ending import as_metrics, how_it_ended
 from runtime.agentcompass_hook.files import artifacts_of, find_task, source_of, task_source
 from runtime.agentcompass_hook.opening import RUN_INFO, Opened
 from runtime.importers.agentcompass.artifacts import collected
 from runtime.importers.agentcompass.attempt import NO_RESULT, AttemptReader
+from runtime.importers.agentcompass.layout import TaskFiles
 from runtime.importers.agentcompass.plans import Plans
 from runtime.importers.agentcompass.result import AttemptResult, take_apart
 from runtime.importers.agentcompass.task import TaskIndex, parse_index
@@ -54,6 +55,7 @@ class RunBook:
         self._selected = False
         self._summarised = False
         self._sealed = False
+        self._parameters_kept = False
         self._keep(RUN_INFO, "params.json")
 
     # -- the plan -------------------------------------------------------------------------------
@@ -111,8 +113,10 @@ class RunBook:
         result = take_apart(read_record(data).value)
         self._record(*begun, *self._ended(attempt, result))
         home = self._home(task_id)
+        index = source_of(self._run, f"{home}/task.json")
         kept = source_of(self._run, f"{home}/attempt-{number}/result.json")
-        self._record(*self._originals(kept, task_id, number))
+        told = [*self._originals(index, task_id, None), *self._originals(kept, task_id, number)]
+        self._record(*told)
 
     def _ended(self, attempt: AttemptBook, result: AttemptResult) -> Iterator[ev.AnyEvent]:
         source = artifacts_of(self._run, attempt.task, attempt.number)
@@ -130,53 +134,46 @@ class RunBook:
         task = self._tasks[index.task_id]
         if task.over:
             return
-        self._record(*self._begin(task.task_id))
+        told = [*self._begin(task.task_id)]
         for number in sorted(index.attempts):
-            self._finish_attempt(source, task, number)
-        kept = [files.index, *files.foreign]
-        self._record(*self._events(source, (Original(file, task.task_id) for file in kept)))
-        for number, attempt in sorted(files.attempts.items()):
-            told = [*attempt.retries, *attempt.archived, *attempt.foreign]
-            told += [attempt.result] if attempt.result is not None else []
-            originals = (Original(file, task.task_id, number) for file in told)
-            self._record(*self._events(source, originals))
-        self._record(_finished(task, index))
+            if not self._attempt(task.task_id, number).over:
+                told += self._rest_of(source, files, task, number)
+        # All at once: a run that is killed here holds the task, or nothing of its end.
+        self._record(
+            *told, *self._events(source, _kept(files, task.task_id)), _finished(task, index)
+        )
         task.over = True
         task.ground_truth = None
+        if not self._parameters_kept:
+            self._parameters_kept = True
+            self._keep("params.json")
 
-    def _finish_attempt(self, source: Source, task: TaskBook, number: int) -> None:
+    def _rest_of(
+        self, source: Source, files: TaskFiles, task: TaskBook, number: int
+    ) -> Iterator[ev.AnyEvent]:
         """Tell an attempt that came from elsewhere, or of which the end was not seen."""
         attempt = self._attempt(task.task_id, number)
-        if attempt.over:
-            return
-        _, files = task_source(self._run, self._home(task.task_id))
-        if attempt.started:
-            result = files.attempts[number].result
-            if result is None:
-                self._record(*attempt.give_up(_NO_RESULT))
-            else:
-                self._record(
-                    *self._ended(attempt, take_apart(read_record(source.read(result)).value))
-                )
-            return
-        reader = AttemptReader(
-            source=source,
-            task=task.task_id,
-            number=number,
-            files=files.attempts[number],
-            ground_truth=task.ground_truth,
-            plan=attempt.plan,
-            version=FORMAT_VERSION,
-            close=True,
-            remarks=[],
-        )
-        events = [item for item in reader.items() if not isinstance(item, Original)]
-        for event in events:
-            if isinstance(event, ev.AttemptFinished):
-                attempt.over = attempt.started = True
-                attempt.error = event.status in ERRORS
-                attempt.correct = event.correct is True
-        self._record(*self._events(source, events))
+        result = files.attempts[number].result
+        if attempt.started and result is None:
+            yield from attempt.give_up(_NO_RESULT)
+        elif attempt.started and result is not None:
+            yield from self._ended(attempt, take_apart(read_record(source.read(result)).value))
+        else:
+            reader = AttemptReader(
+                source=source,
+                task=task.task_id,
+                number=number,
+                files=files.attempts[number],
+                ground_truth=task.ground_truth,
+                plan=attempt.plan,
+                version=FORMAT_VERSION,
+                close=True,
+                remarks=[],
+            )
+            items = (item for item in reader.items() if not isinstance(item, Original))
+            for event in self._events(source, items):
+                attempt.note(event)
+                yield event
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -293,6 +290,17 @@ class RunBook:
     def _record(self, *events: ev.AnyEvent) -> None:
         if events:
             self._recorder.record_sync(*events)
+
+
+def _kept(files: TaskFiles, task_id: str) -> Iterator[Original]:
+    """The files of a task that are kept whole; artifacts stand in an event of their own."""
+    for file in (files.index, *files.foreign):
+        if file is not None:
+            yield Original(file, task_id)
+    for number, attempt in sorted(files.attempts.items()):
+        for file in (*attempt.retries, *attempt.archived, *attempt.foreign, attempt.result):
+            if file is not None:
+                yield Original(file, task_id, number)
 
 
 def _finished(task: TaskBook, index: TaskIndex) -> ev.TaskFinished:

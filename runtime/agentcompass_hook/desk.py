@@ -1,6 +1,7 @@
 """One thread that records what one run does; nobody waits for it longer than is told here."""
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -43,7 +44,11 @@ class Desk:
         self._is_late = False
         self._is_over = False
         self._lock = threading.Lock()
-        threading.Thread(target=self._work, name="acl-agentcompass", daemon=True).start()
+        # The log of the run finds its records by context, those of this thread too.
+        context = contextvars.copy_context()
+        threading.Thread(
+            target=context.run, args=(self._work,), name="acl-agentcompass", daemon=True
+        ).start()
 
     @property
     def is_over(self) -> bool:
