@@ -3,9 +3,12 @@
 from math import isfinite
 from typing import Any, Final
 
+from ledger.events import ReducerUse
 from runtime.importers.lm_eval.files import object_of
 from runtime.importers.plan import SourceMetrics
-from runtime.metrics.policies import EXCLUDE
+from runtime.metrics.policies import COUNT_AS_ZERO, EXCLUDE
+from runtime.metrics.reducers import AVG
+from runtime.metrics.uses import make_use, names
 
 _MEANS: Final = frozenset({"acc", "acc_norm", "exact_match"})
 """Metrics that are means where the configuration of a task says nothing."""
@@ -30,28 +33,34 @@ def source_metrics(document: dict[str, Any], only: str | None = None) -> SourceM
                 unavailable[f"{task}/{name}"] = f"the source says {value!r}"
     if not metrics and not unavailable:
         return None
-    if only is not None:
-        metrics |= _as_replayed(document, only)
+    uses = {} if only is None else _means_as_uses(document, only)
+    metrics |= {name: value for name, (_, value) in uses.items()}
     return SourceMetrics(
         metrics=metrics,
         counts={},
         details={},
         extra={
+            "policy": COUNT_AS_ZERO,
             "unavailable": unavailable,
             "higher_is_better": object_of(document.get("higher_is_better")),
         },
-        reducers=(),
+        reducers=tuple(use for use, _ in uses.values()),
     )
 
 
-def _as_replayed(document: dict[str, Any], task: str) -> dict[str, Any]:
+def _means_as_uses(document: dict[str, Any], task: str) -> dict[str, tuple[ReducerUse, Any]]:
+    """The means of a task by the name and the reducer that a replay has for each."""
     table = object_of(object_of(document.get("results")).get(task))
     means = means_of(document, task)
-    return {
-        f"{name}.avg@1[{EXCLUDE}]": value
+    told = {
+        name: value
         for name, value in table.items()
         if name.partition(",")[0] in means and type(value) in (int, float) and isfinite(value)
     }
+    uses = [make_use(name, AVG, k=1, policy=EXCLUDE) for name in told]
+    return dict(
+        zip(names(uses, policy=COUNT_AS_ZERO), zip(uses, told.values(), strict=True), strict=True)
+    )
 
 
 def means_of(document: dict[str, Any], task: str) -> set[str]:

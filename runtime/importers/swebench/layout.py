@@ -98,18 +98,28 @@ def layout_of(source: Source) -> Layout:
 
 
 def _homes(source: Source) -> dict[str, str]:
-    """The instance of each directory that has logs of one; a report alone names its own."""
+    """The instance of each directory that has logs of one.
+
+    It is the directory's name if that is one of an instance, else what its report names first.
+    """
     found = {}
     for file in source.files:
         path = PurePosixPath(file.path)
         if path.name not in _MARKS:
             continue
-        named = path.parent.name
-        if path.name == REPORT:
+        named: str | None = path.parent.name
+        if path.name == REPORT and repository(path.parent.name) is None:
             named = _named_by(source.read(file)) or named
         if named and (path.name == REPORT or path.parent.as_posix() not in found):
             found[path.parent.as_posix()] = named
     return found
+
+
+def repository(instance_id: str) -> str | None:
+    """`django__django-11099` is an instance of django/django; None for another kind of name."""
+    owner, mark, rest = instance_id.partition("__")
+    name, dash, number = rest.rpartition("-")
+    return f"{owner}/{name}" if mark and dash and owner and name and number else None
 
 
 def _named_by(data: bytes) -> str | None:

@@ -19,7 +19,7 @@ from runtime.importers.plan import (
     SourceMetrics,
 )
 from runtime.importers.source import Source, SourceFile
-from runtime.importers.swebench.layout import FORMAT, Instance, Layout, layout_of
+from runtime.importers.swebench.layout import FORMAT, Instance, Layout, layout_of, repository
 from runtime.importers.swebench.predictions import Predictions, add_predictions
 from runtime.importers.swebench.summary import Summary, read_summary
 from runtime.importers.swebench.telling import Telling, unread
@@ -85,7 +85,7 @@ def plan_of(source: Source) -> ImportPlan:
         persistence_params=persistence_of(request),
         selected=ev.TasksSelected(
             benchmark=FORMAT,
-            tasks=tuple(ev.TaskRef(task_id=one, category=_repository(one)) for one in names),
+            tasks=tuple(ev.TaskRef(task_id=one, category=repository(one)) for one in names),
         ),
         items=lambda: _items(found, names),
         records_in=len(source.files),
@@ -212,13 +212,6 @@ def _names(found: Outline) -> tuple[str, str]:
         directory, _, run_id = name.rpartition(".")
         return run_id, model if model != UNKNOWN else directory
     return "", model
-
-
-def _repository(instance_id: str) -> str | None:
-    """`django__django-11099` is an instance of django/django."""
-    owner, mark, rest = instance_id.partition("__")
-    name, dash, _ = rest.rpartition("-")
-    return f"{owner}/{name}" if mark and dash and owner and name else None
 
 
 def _few(names: Sequence[str]) -> str:
