@@ -162,11 +162,16 @@ def _cost(trials: Sequence[Facts]) -> float | None:
 
 
 def _resolution(state: RunState) -> dict[str, object]:
-    """How many tasks are resolved of those that have an attempt which counts; rates in percent."""
+    """How many tasks are resolved of those that have an attempt which counts, and of how many.
+
+    Rates are in percent.
+    """
     judged = [task for task in state.tasks.values() if countable_attempts(task)]
     resolved = sum(map(is_task_resolved, judged))
     interval = wilson(resolved, len(judged))
     return {
+        "n_tasks": len(state.tasks),
+        "n_counted_tasks": len(judged),
         "n_resolved": resolved,
         "resolve_rate": percent(resolved / len(judged)) if judged else None,
         "resolve_rate_ci95": None if interval is None else [percent(end) for end in interval],

@@ -44,9 +44,10 @@ def test_the_result_has_harbors_fields_in_their_order_and_ours_last(tmp_path: Pa
         *("n_cancelled_trials", "n_retries", "evals"),
         *("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd"),
     ]
-    assert list(found["acl"])[:9] == [
+    assert list(found["acl"])[:11] == [
         *("schema", "run_id", "ledger_id", "size", "root"),
-        *("status", "n_resolved", "resolve_rate", "resolve_rate_ci95"),
+        *("status", "n_tasks", "n_counted_tasks"),
+        *("n_resolved", "resolve_rate", "resolve_rate_ci95"),
     ]
     assert found["id"] == str(uuid.uuid5(uuid.NAMESPACE_URL, "acl:run-1"))
     assert found["started_at"] == say.STARTED
@@ -176,6 +177,14 @@ def test_nothing_at_all_is_counts_of_zero_and_numbers_that_are_null(tmp_path: Pa
     assert found["acl"]["resolve_rate"] is None
     assert found["acl"]["resolve_rate_ci95"] is None
     assert [found["stats"][name] for name in ("n_input_tokens", "cost_usd")] == [None, None]
+
+
+def test_the_rate_of_a_run_that_was_cut_short_says_of_how_many_tasks_it_is(tmp_path: Path) -> None:
+    selected = say.opening("a", "b", "c", "d")
+    made = [*say.whole("a", say.attempt("a")), *say.whole("b", say.cancelled("b"))]
+    told = result(say.write(tmp_path, *selected, *made))["acl"]
+    names = ("n_tasks", "n_counted_tasks", "n_resolved", "resolve_rate")
+    assert [told[name] for name in names] == [4, 1, 1, 100.0]
 
 
 def test_one_task_has_a_wilson_interval_in_percent(tmp_path: Path) -> None:
