@@ -1,6 +1,7 @@
 """What a trajectory counts up to, beside what it says that it does."""
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -9,6 +10,7 @@ from ledger import events as ev
 from runtime.importers.atif.document import Document, Step
 
 _TOLERANCE: Final = 1e-6
+_MOST: Final = 2**53
 _TOTALS: Final = {
     "total_prompt_tokens": "prompt_tokens",
     "total_completion_tokens": "completion_tokens",
@@ -47,15 +49,18 @@ class Totals:
 
 
 def count(value: Any) -> int | None:
-    """A whole number of at least 0; None for anything else."""
+    """A whole number of at least 0 that any reader can hold; None for anything else."""
     if type(value) is float and value.is_integer():
         value = int(value)
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= _MOST else None
 
 
 def number(value: Any) -> float | int | None:
-    """A finite number that is no truth value; None for anything else."""
-    return value if type(value) in (int, float) and math.isfinite(value) else None
+    """A finite number that fits a float and is no truth value; None for anything else."""
+    if type(value) not in (int, float) or not -sys.float_info.max <= value <= sys.float_info.max:
+        return None
+    found: float | int = value
+    return found
 
 
 def usage_of(metrics: Any) -> ev.Usage | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from runtime.importers.atif.counting import number
 from runtime.importers.jobs.facts import Facts
 from runtime.importers.jobs.failures import CANCELLED, error_of, is_of_verdict
-from runtime.importers.jobs.sums import Sums, sums_of
+from runtime.importers.jobs.sums import Sums, k_of, sums_of
 
 _TOLERANCE: Final = 1e-6
 _FEW: Final = 3
@@ -26,7 +26,9 @@ def differences(
         yield from _counts(job, stats, trials)
         yield from _retries(stats, retries)
     yield from _spent(stats, trials)
-    evals = _object(stats.get("evals"))
+    if not isinstance(stats.get("evals"), dict):
+        return
+    evals = stats["evals"]
     by_key: dict[str, list[Facts]] = {}
     for facts in trials:
         by_key.setdefault(facts.kind.key, []).append(facts)
@@ -119,7 +121,7 @@ def _evaluation(told: Mapping[str, Any], found: Sums) -> Iterator[str]:
                 yield f"{name} is {value!r}; its trials give {found.means[name]!r}"
     estimates = _object(told.get("pass_at_k"))
     for k, value in sorted(estimates.items()):
-        mine = found.pass_at_k.get(int(k)) if k.isdecimal() else None
+        mine = found.pass_at_k.get(k_of(k) or 0)
         if not _is(value, mine):
             yield f"pass@{k} is {value!r}; its trials give {mine!r}"
     yield from _lists("reward_stats", _flat(told.get("reward_stats")), _of(found))

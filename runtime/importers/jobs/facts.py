@@ -11,6 +11,8 @@ from runtime.importers.times import utc
 
 ADHOC: Final = "adhoc"
 """Harbor's dataset name for tasks of none."""
+MAX_NUMBER: Final = 2**32
+"""Attempts of events have smaller numbers."""
 CUT_AT: Final = 32
 """Characters of a task's name that Harbor puts into a trial's."""
 
@@ -105,7 +107,7 @@ def facts_of(name: str, result: Mapping[str, Any] | None, config: Mapping[str, A
         source=_text(result.get("source")),
     )
     ours = _object(result.get("acl"))
-    number, resolved = ours.get("attempt"), ours.get("resolved")
+    attempt, resolved = ours.get("attempt"), ours.get("resolved")
     task = result.get("task_id")
     return Facts(
         name=name,
@@ -119,7 +121,7 @@ def facts_of(name: str, result: Mapping[str, Any] | None, config: Mapping[str, A
         rewards=rewards_of(result.get("verifier_result"))[0],
         exception=exception if isinstance(exception, str) else None,
         spent=Spent.of(result),
-        number=number if type(number) is int and number > 0 else None,
+        number=attempt if type(attempt) is int and 0 < attempt < MAX_NUMBER else None,
         resolved=resolved if isinstance(resolved, bool) and ours.get("correct") is None else None,
         configured=kind_of(_object(result.get("config"))),
         provider=_text(model.get("provider")),

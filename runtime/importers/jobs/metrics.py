@@ -15,7 +15,7 @@ from runtime.importers.atif.counting import number
 from runtime.importers.jobs.facts import Facts
 from runtime.importers.jobs.failures import CANCELLED
 from runtime.importers.jobs.rewards import REWARD
-from runtime.importers.jobs.sums import MEAN
+from runtime.importers.jobs.sums import MEAN, k_of
 from runtime.importers.plan import SourceMetrics
 
 POLICY: Final = "count_as_zero"
@@ -101,7 +101,7 @@ def _values(told: Any, shape: _Shape) -> Iterator[tuple[str, Any, ev.ReducerUse 
     estimates = told.get("pass_at_k")
     same = shape.binary and shape.zeros_are_errors
     for k, value in (estimates if isinstance(estimates, dict) else {}).items():
-        use = _use("correct", "pass@k", int(k)) if same and k.isdecimal() and int(k) else None
+        use = _use("correct", "pass@k", k_of(k)) if same and k_of(k) else None
         yield f"pass@{k}", value, use
 
 

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from math import isfinite
 from typing import Any, Final
 
+from runtime.importers.atif.counting import number
 from runtime.importers.jsontext import NotARecord, read_record
 
 REWARD: Final = "reward"
@@ -17,7 +17,7 @@ def rewards_of(verifier_result: Any) -> tuple[Rewards | None, dict[str, Any]]:
     told = verifier_result.get("rewards") if isinstance(verifier_result, dict) else None
     if not isinstance(told, dict):
         return None, {} if told is None else {"rewards": told}
-    numbers = {name: value for name, value in told.items() if _is_number(value)}
+    numbers = {name: value for name, value in told.items() if number(value) is not None}
     return numbers, {name: value for name, value in told.items() if name not in numbers}
 
 
@@ -54,13 +54,9 @@ def _number(text: str) -> float:
         raise NotARecord("empty", cut=True)
     try:
         return float(json.loads(text))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         pass
     try:
         return float(text)
     except ValueError:
         raise NotARecord(f"no number: {text.strip()[:40]!r}") from None
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)

@@ -5,6 +5,7 @@ Read from `harbor/models/job/result.py`, `metrics/base.py` and `utils/pass_at_k.
 of Chen et al. (arXiv:2107.03374), for rewards of 0 and 1 alone, averaged over tasks.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,11 @@ def sums_of(trials: Sequence[Facts], *, ours: bool = False) -> Sums:
         reward_stats=_reward_stats(trials),
         exception_stats=_exception_stats(trials),
     )
+
+
+def k_of(key: str) -> int | None:
+    """The k that a key of `pass_at_k` stands for; None for anything else."""
+    return int(key) if re.fullmatch(r"[1-9][0-9]{0,5}", key) else None
 
 
 def _main_alone(rewards: Rewards) -> Rewards:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ledger import events as ev
 from ledger.canonical import Binary
+from runtime.importers.atif.counting import number
 from runtime.importers.foreign import ForeignVerdict
 from runtime.importers.jobs.layout import TrialFiles
 from runtime.importers.jobs.rewards import in_file, main_reward, measures, rewards_of
@@ -52,7 +53,8 @@ def verdict_of(
     score = None if rewards is None else main_reward(rewards)
     if isinstance(ours, dict) and "correct" in ours:
         evaluator = ev.Evaluator(id=OURS, version="1")
-        told |= {"evaluator": evaluator, "correct": ours["correct"], "score": ours.get("score")}
+        correct = ours["correct"] if isinstance(ours["correct"], bool) else None
+        told |= {"evaluator": evaluator, "correct": correct, "score": number(ours.get("score"))}
     elif score is not None:
         told |= {"score": score, "correct": score == 1 if binary else None}
     return ForeignVerdict(**told)
@@ -62,7 +64,9 @@ def check_rewards(
     source: Source, files: TrialFiles, result: Mapping[str, Any] | None
 ) -> Iterator[Remark]:
     """Where the verifier's own files do not say what the result of the trial says."""
-    told = None if result is None else rewards_of(result.get("verifier_result"))[0]
+    said = None if result is None else result.get("verifier_result")
+    rewards = said.get("rewards") if isinstance(said, dict) else None
+    told = rewards if isinstance(rewards, dict) else None
     for name in _REWARDS:
         file = files.files.get(name)
         if file is None:
@@ -85,8 +89,12 @@ def check_rewards(
 def _agrees(name: str, found: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
     # Beside reward.json, reward.txt is but the main one of several.
     if name.endswith(".txt"):
-        return next(iter(found.values())) == main_reward(told) or len(told) > 1
-    return dict(found) == dict(told)
+        return len(told) > 1 or _is(next(iter(found.values())), main_reward(told))
+    return found.keys() == told.keys() and all(_is(found[key], told[key]) for key in told)
+
+
+def _is(one: Any, other: Any) -> bool:
+    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - NaN is itself
 
 
 def _words(rewards: Mapping[str, Any]) -> str:

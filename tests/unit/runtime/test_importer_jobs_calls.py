@@ -204,7 +204,7 @@ _KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(_KEYS, _JSON))
 def test_no_line_stops_the_reading(value):
     found = read_calls(json.dumps(value).encode() + b"\n" + json.dumps(line()).encode())
