@@ -64,7 +64,11 @@ def details(directory: Path) -> dict[str, Any]:
         for number, attempt in told["detail"]["attempts"].items():
             for index in range(len((attempt["trajectory"] or {"steps": []})["steps"])):
                 reader.read_detail_step(str(directory), card["fileName"], number, index)
-        shown[card["taskId"]] = {"card": card, "detail": told["detail"], "retries": told["retryDetails"]}
+        shown[card["taskId"]] = {
+            "card": card,
+            "detail": told["detail"],
+            "retries": told["retryDetails"],
+        }
     return shown
 
 
