@@ -80,6 +80,8 @@ def _is_front(rest: str) -> bool:
 
 
 def _refuse_too_deep(value: object) -> None:
+    if _is_shallow(value):
+        return
     for _ in range(ROOM):
         value = [value]
     try:
@@ -87,6 +89,24 @@ def _refuse_too_deep(value: object) -> None:
     except ValueRefused:
         # JSON has no other values that are refused.
         raise NotARecord(f"nested deeper than {canonical.MAX_DEPTH - ROOM}") from None
+
+
+def _is_shallow(value: object) -> bool:
+    """True if not even an envelope around each level could make the value too deep.
+
+    To write a large record only to see how deep it is takes many times its size.
+    """
+    level: list[Any] = [value]
+    for _ in range((canonical.MAX_DEPTH - ROOM) // 2):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if type(item) is dict else item)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _drop(*_: bytes) -> None:

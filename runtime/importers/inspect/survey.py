@@ -1,12 +1,10 @@
 """One look through all samples: which tasks and epochs there are, and what their scores are."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from ledger import canonical
-from ledger.errors import ValueRefused
 from runtime.importers.inspect.fields import listed, section
 from runtime.importers.inspect.log import Log, SampleRef
 from runtime.importers.inspect.resolving import Resolver
@@ -31,7 +29,6 @@ class Seen:
     epoch: int
     values: dict[Place, Any]
     error: bool
-    digest: bytes
 
 
 @dataclass(slots=True)
@@ -86,7 +83,7 @@ class Survey:
             return
         twin = self.seen.setdefault((found.id, found.epoch), found)
         if twin is not found:
-            self._tell_twin(found, twin)
+            self._tell_twin(found, twin, sample)
             return
         self.scorers.look(sample)
         metadata = section(sample.get("metadata"))
@@ -109,10 +106,11 @@ class Survey:
             reason = f"it refers to {len(missing)} texts that it does not hold: {names}"
             self.log.remarks.append(Remark(ref.name, reason, placed=True, damage=True))
         values = dict(places(self.scorers.scores(sample)))
-        return Seen(ref, number, epoch, values, sample.get("error") is not None, _digest(sample))
+        return Seen(ref, number, epoch, values, sample.get("error") is not None)
 
-    def _tell_twin(self, found: Seen, twin: Seen) -> None:
-        same = found.digest == twin.digest
+    def _tell_twin(self, found: Seen, twin: Seen, sample: dict[str, Any]) -> None:
+        # As canonical text, since NaN is not equal to itself.
+        same = canonical.encode(sample) == canonical.encode(twin.ref.load().value)
         what = f"sample {found.id!r} in epoch {found.epoch} stands before, as {twin.ref.name}"
         why = "with the same content" if same else "with other content, which counts"
         self.unplaced += not same
@@ -148,10 +146,3 @@ def _missing(sample: dict[str, Any]) -> set[str]:
         if isinstance(event, dict) and event.get("event") == "model":
             resolver.input(event)
     return resolver.missing
-
-
-def _digest(sample: dict[str, Any]) -> bytes:
-    try:
-        return hashlib.sha256(canonical.encode(sample)).digest()
-    except ValueRefused as error:
-        raise NotARecord(str(error)) from None
