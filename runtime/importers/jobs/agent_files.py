@@ -40,7 +40,7 @@ def work_of(source: Source, files: TrialFiles) -> Work:
     told: list[tuple[Chain, Told]] = []
     for folder in _folders(files):
         if (log := files.files.get(f"{folder}{CALLS}")) is not None:
-            found = read_calls(source.read(log))
+            found = read_calls(source.lines(log))
             work.calls += found.calls
             work.logged = work.logged or bool(found.calls)
             work.remarks += [

@@ -4,7 +4,7 @@ The keys differ: a request stands in `request_body`, or its messages and paramet
 answer in `response_body` or `response`. Times are ISO-8601, or seconds or milliseconds since 1970.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from runtime.importers.atif.counting import count, number
 from runtime.importers.foreign import ForeignCall
 from runtime.importers.jobs.failures import code_of
 from runtime.importers.jsontext import NotARecord, read_record
+from runtime.importers.lines import why_no_record
 from runtime.importers.times import read_time
 
 LOST: Final = "call_lost"
@@ -29,28 +30,32 @@ class Calls:
     faults: list[tuple[str, bool]] = field(default_factory=list)
 
 
-def read_calls(data: bytes) -> Calls:
-    """Read every line that is whole; the last one may be cut short where its writer was killed."""
+def read_calls(lines: Iterable[bytes]) -> Calls:
+    """Read every line that is whole; the last one may be cut short where its writer was killed.
+
+    `lines` have their ends. What a request repeats of the one before it is held once.
+    """
     found = Calls()
     sent: dict[int, list[Any]] = {}
+    before: list[Any] = []
     ids: set[str] = set()
-    lines = data.split(b"\n")
     for place, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             value = read_record(line).value
         except NotARecord as fault:
-            torn = fault.cut and place == len(lines)
-            found.faults.append((f"line {place}: {fault}", not torn))
+            reason, damage = why_no_record(line, fault)
+            found.faults.append((f"line {place}: {reason}", damage))
             continue
         try:
-            call = _call(value, sent, ids)
+            call = _call(value, sent, ids, before)
         except NotARecord as fault:
             found.faults.append((f"line {place}: {fault}", True))
             continue
         if call is not None:
             found.calls.append(call)
+            before = call.messages if isinstance(call.messages, list) else []
     return found
 
 
@@ -75,7 +80,9 @@ def _either(told: Mapping[str, Any], name: str, details: Any) -> int | None:
     return count(told.get(name) if inside is None else inside)
 
 
-def _call(line: Mapping[str, Any], sent: dict[int, list[Any]], ids: set[str]) -> ForeignCall | None:
+def _call(
+    line: Mapping[str, Any], sent: dict[int, list[Any]], ids: set[str], before: list[Any]
+) -> ForeignCall | None:
     if line.get("type") == STARTED:
         return None
     ours = _object(line.get("acl"))
@@ -83,7 +90,7 @@ def _call(line: Mapping[str, Any], sent: dict[int, list[Any]], ids: set[str]) ->
     if not isinstance(body, dict) and not isinstance(line.get("success"), bool):
         raise NotARecord("it is no model call")
     request = body if isinstance(body, dict) else {}
-    messages = _messages(request, sent)
+    messages = _shared(_messages(request, sent), before)
     index = ours.get("call_index")
     if type(index) is int and isinstance(messages, list):
         sent[index] = messages
@@ -123,6 +130,16 @@ def _messages(request: Mapping[str, Any], sent: Mapping[int, list[Any]]) -> Any:
     if before is None or length is None or length > len(before) or not isinstance(messages, list):
         raise NotARecord("it goes on from a call that is not there")
     return [*before[:length], *messages]
+
+
+def _shared(messages: Any, before: list[Any]) -> Any:
+    """The same messages; those that the request before it began with are the same objects."""
+    if not isinstance(messages, list):
+        return messages
+    count = 0
+    while count < min(len(messages), len(before)) and messages[count] == before[count]:
+        count += 1
+    return [*before[:count], *messages[count:]]
 
 
 def _params(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Lines of a log of model calls, in the words of several loggers."""
 
+import io
 import json
 
 import pytest
@@ -22,7 +23,11 @@ def line(**fields):
 
 
 def read(*lines):
-    return read_calls("".join(json.dumps(one) + "\n" for one in lines).encode())
+    return read_calls(json.dumps(one).encode() + b"\n" for one in lines)
+
+
+def read_text(data):
+    return read_calls(io.BytesIO(data))
 
 
 def one(value):
@@ -170,24 +175,24 @@ def test_ids_stay_unless_two_calls_have_the_same():
 
 def test_a_last_line_that_was_cut_short_is_torn_and_any_other_is_damage():
     whole = json.dumps(line())
-    found = read_calls(f"{whole}\n{whole[:40]}".encode())
+    found = read_text(f"{whole}\n{whole[:40]}".encode())
     assert len(found.calls) == 1
     ((reason, damage),) = found.faults
-    assert reason.startswith("line 2: cut off")
+    assert reason.startswith("line 2: the last line is torn: cut off")
     assert damage is False
-    found = read_calls(f"{whole[:40]}\n{whole}\n".encode())
+    found = read_text(f"{whole[:40]}\n{whole}\n".encode())
     assert (len(found.calls), found.faults[0][1]) == (1, True)
 
 
 @pytest.mark.parametrize("last", ["[]", "null", "1", '"text"', "{}", '{"a": 1}'])
 def test_a_last_line_of_another_shape_is_damage(last):
-    found = read_calls(f"{json.dumps(line())}\n{last}".encode())
+    found = read_text(f"{json.dumps(line())}\n{last}".encode())
     assert len(found.calls) == 1
     assert [damage for _, damage in found.faults] == [True]
 
 
 def test_blank_lines_are_none():
-    assert read_calls(b"\n\n  \n").calls == []
+    assert read_text(b"\n\n  \n").calls == []
 
 
 _JSON = st.recursive(
@@ -207,6 +212,6 @@ _KEYS = st.sampled_from(
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(_KEYS, _JSON))
 def test_no_line_stops_the_reading(value):
-    found = read_calls(json.dumps(value).encode() + b"\n" + json.dumps(line()).encode())
+    found = read_text(json.dumps(value).encode() + b"\n" + json.dumps(line()).encode())
     assert len(found.calls) + len(found.faults) >= 1
     assert found.calls[-1].messages == ASKED

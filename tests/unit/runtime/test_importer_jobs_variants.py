@@ -481,7 +481,7 @@ def test_the_log_of_calls_goes_before_the_trajectory(tmp_path):
     assert start.messages == [{"role": "user", "content": "?"}]
     assert not report.damaged
     (torn,) = reasons(report)["a__1/agent/litellm-trajectory.jsonl"]
-    assert torn.startswith("line 2: cut off")
+    assert torn.startswith("line 2: the last line is torn: cut off")
 
 
 def test_steps_of_a_trial_are_told_one_after_another(tmp_path):
