@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, Protocol
 
 from ledger import events as ev
@@ -143,7 +145,7 @@ def _by_value(text: str, gate: Gate) -> tuple[str, int] | None:
         return None
     try:
         value = json.loads(text)
-        writer = next((write for write in _WRITERS if write(value) == text), None)
+        writer = next((write for write in _writers(text) if write(value) == text), None)
     except (ValueError, RecursionError):
         return None
     if writer is None:
@@ -152,17 +154,23 @@ def _by_value(text: str, gate: Gate) -> tuple[str, int] | None:
     return (writer(kept), count) if count else (text, 0)
 
 
-def _writer(*, indent: int | None, ascii_only: bool, end: str) -> Callable[[object], str]:
-    def write(value: object) -> str:
-        return json.dumps(value, indent=indent, ensure_ascii=ascii_only) + end
+def _writers(text: str) -> Iterator[Callable[[object], str]]:
+    """The options of json.dump that can have given a text, as functions that write with them.
 
-    return write
+    Lines of a JSON lines file come without their end.
+    """
+    indented = _INDENT.match(text)
+    indent = None if indented is None else len(indented[1])
+    end = "\n" if text.endswith("\n") else ""
+    for ascii_only in (False, True) if text.isascii() else (False,):
+        yield partial(_write, indent=indent, ascii_only=ascii_only, end=end)
+        if "\\u" not in text:
+            # Without escapes both ways are one.
+            return
 
 
-# json.dump with the options that programs use; lines of a JSON lines file come without their end.
-_WRITERS: Final = tuple(
-    _writer(indent=indent, ascii_only=ascii_only, end=end)
-    for indent in (2, None, 4)
-    for ascii_only in (False, True)
-    for end in ("\n", "")
-)
+def _write(value: object, *, indent: int | None, ascii_only: bool, end: str) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=ascii_only) + end
+
+
+_INDENT: Final = re.compile(r"[\[{]\n( {2}| {4})[^ ]")

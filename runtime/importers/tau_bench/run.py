@@ -20,6 +20,7 @@ from runtime.importers.plan import ImportPlan, Item, Original, OwnMetrics, Remar
 from runtime.importers.source import Source, SourceFile
 from runtime.importers.tau_bench.results import (
     FORMAT,
+    SIMULATIONS,
     Results,
     looks_like_results,
     read_results,
@@ -69,10 +70,11 @@ class Outline:
 
 
 def result_files(source: Source) -> list[SourceFile]:
-    """The JSON files of a source; any file if it is the only one."""
+    """The JSON files of a source but single simulations; any file if it is the only one."""
     if not source.root.is_dir():
         return list(source.files)
-    return [file for file in source.files if file.path.endswith(".json")]
+    found = (file for file in source.files if file.path.endswith(".json"))
+    return [file for file in found if f"/{SIMULATIONS}" not in f"/{file.path}"]
 
 
 def plan_of(source: Source) -> ImportPlan:
@@ -119,12 +121,17 @@ def plan_of(source: Source) -> ImportPlan:
 
 def _outline(source: Source, file: SourceFile) -> Outline:
     try:
-        results = read_results(source.read(file))
+        results = read_results(source, file)
     except NotARecord as fault:
         raise UsageError(f"{file.path} cannot be read: {fault}") from None
     found = Outline(source, file, results.newer, results.head or {})
     found.remarks += [Remark(path, f"left alone: {why}") for path, why in source.skipped]
-    found.records = len(results.trials) + len(results.faults) + bool(results.torn)
+    found.records = len(results.trials) + len(results.faults) + len(results.cut)
+    found.records += bool(results.torn)
+    for place, why in results.cut:
+        found.lose(place, f"no trial: {why}", damage=False, torn=True)
+    for why in results.lacking:
+        found.lose("", why, damage=False)
     for place, why in results.faults:
         found.lose(place, f"no trial: {why}")
     if results.torn is not None:
@@ -132,7 +139,7 @@ def _outline(source: Source, file: SourceFile) -> Outline:
     for index, (place, value) in enumerate(results.trials):
         try:
             trial = read_trial(value, newer=results.newer)
-            _place(found, results, index, place, trial)
+            _place(found, results, index, trial)
         except NotARecord as fault:
             found.lose(place, f"no trial: {fault}")
     for word, places in results.oddities.items():
@@ -143,8 +150,8 @@ def _outline(source: Source, file: SourceFile) -> Outline:
     return found
 
 
-def _place(found: Outline, results: Results, index: int, place: str, trial: Trial) -> None:
-    value = results.trials[index][1]
+def _place(found: Outline, results: Results, index: int, trial: Trial) -> None:
+    place, value = results.trials[index]
     attempts = found.tasks.setdefault(trial.task_id, {})
     first = attempts.get(trial.attempt)
     if first is None:
@@ -207,7 +214,7 @@ def _listed_tasks(head: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _items(found: Outline, k: int) -> Iterator[Item]:
-    results = read_results(found.source.read(found.file))
+    results = read_results(found.source, found.file)
     tasks = _listed_tasks(found.head)
     for task_id, attempts in found.tasks.items():
         if attempts:

@@ -25,7 +25,14 @@ _OF_SIMULATION: Final = (
     "agent_cost",
 )
 _BROKEN: Final = frozenset(
-    {"too_many_errors", "agent_error", "user_error", "infrastructure_error", "unexpected_error"}
+    {
+        "too_many_errors",
+        "agent_error",
+        "user_error",
+        "infrastructure_error",
+        "context_window_exceeded",
+        "unexpected_error",
+    }
 )
 
 _UNFINISHED: Final = ev.Issue(
@@ -49,6 +56,8 @@ def read_trial(value: dict[str, Any], *, newer: bool = False) -> Trial:
     task, trial = value.get("task_id"), value.get("trial")
     if not (type(task) is int or (isinstance(task, str) and task)):
         raise NotARecord(f"its task_id is {task!r}")
+    if newer and trial is None:
+        trial = 0
     if type(trial) is not int or not 0 <= trial < 2**32 - 1:
         raise NotARecord(f"its trial is {trial!r}: trials count from 0")
     reward = _reward(value, newer=newer)

@@ -250,3 +250,31 @@ def test_tasks_that_were_listed_and_not_tried_are_named(tmp_path):
     report = taken(tmp_path, newer(simulation(), tasks=("t1", "t2")))
     assert lost(report) == ["run.json: task t2 is listed and was not tried"]
     assert state_of(report).counts().missing == 1
+
+
+def test_simulations_in_files_of_their_own_are_held_against_their_list(tmp_path):
+    source = tmp_path / "s"
+    value = newer(trials=2)
+    del value["simulations"]
+    value["simulation_index"] = [{"id": "t1-0"}, {"id": "t1-1"}]
+    write_json(source / "results.json", value)
+    write_json(source / "simulations" / "t1-0.json", simulation())
+    write_json(source / "simulations" / "t1-1.json", simulation(number=1, reward=0.0))
+    report = take(source, tmp_path / "results")
+    assert (lost(report), report.records_in, report.records_out) == ([], 2, 2)
+    assert metrics(report)["correct.pass^1"] == 0.5
+    (source / "simulations" / "t1-1.json").write_text("[]")
+    damaged = take(source, tmp_path / "results")
+    assert damaged.damaged
+    assert lost(damaged)[0] == (
+        "results.json:simulations/t1-1.json: no trial: holds a list, not an object"
+    )
+    (source / "simulations" / "t1-1.json").unlink()
+    lacking = take(source, tmp_path / "results")
+    assert "simulation t1-1 is listed" in lost(lacking)[0]
+    assert state_of(lacking).finished is None
+
+
+def test_a_simulation_that_nobody_numbered_is_the_first(tmp_path):
+    report = taken(tmp_path, newer(simulation(trial=None)))
+    assert list(state_of(report).tasks["t1"].attempts) == [1]
