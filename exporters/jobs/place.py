@@ -69,10 +69,11 @@ def write_job(
             stage.create(file)
         stage.sync()
         with Folder.open(target.parent) as parent, parent.locked():
-            # Somebody may have come between.
+            # Somebody may have come between. If it was with the same, an analysis may stand in it.
             found = look(target, identity)
-            if found is None or not found.is_same(identity, options):
-                _refuse(found, target, identity, force=force)
+            if found is not None and found.is_same(identity, options):
+                return Placed(target, is_new=False, files=len(entries))
+            _refuse(found, target, identity, force=force)
             _put(stage, target)
             parent.sync_self()
     return Placed(target, is_new=True, files=len(entries))

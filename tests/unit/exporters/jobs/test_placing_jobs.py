@@ -337,3 +337,20 @@ def test_of_two_exports_at_once_one_is_refused_and_the_other_stands(
         place(run, tmp_path, more=meanwhile())
     told = json.loads((tmp_path / "jobs" / JOB / "result.json").read_text())
     assert told["acl"]["size"] == 6
+
+
+def test_the_same_job_that_somebody_put_there_meanwhile_is_left_as_it_is(
+    run: Path, tmp_path: Path
+) -> None:
+    """Two programs finish one run at once; the first of them goes on to its analysis."""
+
+    def meanwhile() -> Any:
+        other = place(run, tmp_path / "other")
+        (other.directory / "analysis").mkdir()
+        other.directory.rename(tmp_path / "jobs" / JOB)
+        yield from ()
+
+    placed = place(run, tmp_path, more=meanwhile(), force=True)
+    assert not placed.is_new
+    assert (placed.directory / "analysis").is_dir()
+    assert [entry.name for entry in placed.directory.parent.iterdir()] == [JOB]
