@@ -1,6 +1,6 @@
 """What a verification says as a whole: findings, then in words what is proven and what is not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -58,14 +58,14 @@ def examine(run: str, against: Against = _NOTHING) -> dict[str, Any]:
     was compared with. `size` and `root` are None where damage leaves no tree to speak of. `forks`
     are texts that prove to anybody that two histories were signed.
     """
-    outside = [_outside(path) for path in against.checkpoints]
+    outside = {path: _outside(path) for path in against.checkpoints}
     with ExitStack() as stack:
         sources = [stack.enter_context(LedgerView.open(path)) for path in against.sources]
         verification = verify(
             run,
             verifiers=against.verifiers,
             policy=against.policy,
-            checkpoint=outside,
+            checkpoint=outside.values(),
             min_size=against.min_size,
             sources=sources,
             on_progress=stack.enter_context(counting("events")),
@@ -100,16 +100,27 @@ def _source_faults(path: str, against: Against) -> Iterator[Finding]:
             yield replace(finding, message=f"source {path}: {finding.message}", seq=None, task=None)
 
 
-def _forks(run: str, outside: Sequence[bytes | note.Checkpoint]) -> Iterator[str]:
-    """Reports of two signed histories, as far as the ledger can still be read."""
+def _forks(run: str, outside: Mapping[Path, bytes | note.Checkpoint]) -> Iterator[str]:
+    """Reports of two histories that were shown, as far as the ledger can still be read."""
     with suppress(AclError), LedgerView.open(run) as view:
-        for given in outside:
-            if not isinstance(given, bytes):
+        for path, kept in outside.items():
+            given = kept if isinstance(kept, bytes) else _held_by(path, view)
+            if given is None:
                 continue
             claim = sidefile.parse(given)
             ours = proof.covering(view, claim.checkpoint.size, like=claim.signed)
             if ours is not None and not proof.extends(view, claim):
                 yield proof.fork(view, given, ours).decode()
+
+
+def _held_by(path: Path, view: LedgerView) -> bytes | None:
+    """A checkpoint that a copy of the ledger holds, and that one which `view` holds covers."""
+    ours = proof.covering(view, 1)
+    if ours is None:
+        return None
+    most = sidefile.parse(ours).checkpoint.size
+    with LedgerView.open(path, pristine=True) as copy:
+        return proof.covering(copy, 1, most=most)
 
 
 def broken(run: str) -> list[Finding]:

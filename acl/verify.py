@@ -95,7 +95,7 @@ def _print(verdict: dict[str, Any]) -> None:
 
 
 def _print_fork(fork: str) -> None:
-    line("Two histories were signed. This proves it to anybody (acl verify-proof):")
+    line("Two histories were shown. This proves it to anybody (acl verify-proof):")
     for text in fork.rstrip("\n").split("\n"):
         line(text)
 

@@ -86,6 +86,7 @@ class Claims:
         self._beside: list[_Beside] = []
         self._waiting: dict[int, list[Found]] = {}
         self._agreed = 0
+        self._outside_given = False
         self._outside_agreed: int | None = None
 
     def load_beside(self, ledger: Path) -> Iterator[Finding]:
@@ -146,6 +147,7 @@ class Claims:
     def _load_outside(self) -> Iterator[Finding]:
         for given in self._outside:
             name = "the given checkpoint"
+            self._outside_given = True
             if isinstance(given, note.Checkpoint):
                 claim = sidefile.Claim(given, None)
                 self._add(Found(name, claim, outside=True, bare=True))
@@ -228,11 +230,13 @@ class Claims:
             yield unproven("uncovered", why, self._agreed)
         yield from self._signatures.summarize(size)
         if self._outside_agreed is None:
-            yield unproven(
-                "no_outside_checkpoint",
-                "consistent, but events may have been dropped or replaced as a whole:"
-                " no checkpoint from outside the ledger was given",
+            why = (
+                "nothing in it agrees with a checkpoint that was given"
+                if self._outside_given
+                else "consistent, but events may have been dropped or replaced as a whole:"
+                " no checkpoint from outside the ledger was given"
             )
+            yield unproven("no_outside_checkpoint", why)
         else:
             at = self._outside_agreed
             yield remark("outside_checkpoint", f"the first {at} events are as the given one says")

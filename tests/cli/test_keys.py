@@ -330,6 +330,10 @@ def test_two_signed_histories_are_reported_with_both_notes_and_a_proof_for_anybo
     assert judged.status == 0
     assert "two" in judged.out
     assert Path("kept").read_text() in acl("verify", tmp_path / "fork", "--old", "kept").out
+    # Who kept the whole ledger gets the same report, without having kept the checkpoint apart.
+    against_copy = acl("verify", tmp_path / "fork", "--old", home, "--json").document()
+    assert against_copy["forks"] == [report]
+    assert not any("was given" in s and "no checkpoint" in s for s in against_copy["unproven"])
 
 
 def forgetful(tmp_path: Path):  # type: ignore[no-untyped-def]
