@@ -11,8 +11,8 @@ from ledger.errors import AclError
 from runtime.importers import Source
 from runtime.importers.atif import Atif
 from runtime.importers.jobs import Jobs
-from tests.harbor_jobs import do_import, job, planned, sample, trial, write
-from tests.importer_runs import state_of
+from tests.harbor_jobs import do_import, job, planned, raised, sample, trial, write
+from tests.importer_runs import state_of, stored_bytes
 
 _VALUES = st.sampled_from(
     [
@@ -103,6 +103,28 @@ def test_a_name_that_no_event_can_hold_is_refused_and_nothing_is_left(tmp_path):
     with pytest.raises(AclError, match="a task id has at most"):
         do_import(source, tmp_path / "results")
     assert not list((tmp_path / "results").rglob("ledger.sqlite"))
+
+
+def test_no_key_that_stands_anywhere_in_a_job_gets_into_the_ledger(tmp_path):
+    key = "sk-live-0123456789abcdef"
+    source = job(
+        tmp_path / "job",
+        [trial("a__1", exception_info=raised("OddError", f"refused: Bearer {key}"))],
+    )
+    config = json.loads((source / "config.json").read_text())
+    config["agents"][0]["env"] = {"OPENAI_API_KEY": key}
+    write(source / "config.json", config)
+    write(source / "a__1" / "verifier" / "test-stdout.txt", f"export KEY={key}\n")
+    line = {
+        "success": True,
+        "request_body": {"messages": [{"role": "user", "content": key}], "api_key": key},
+    }
+    write(source / "a__1" / "agent" / "litellm-trajectory.jsonl", json.dumps(line) + "\n")
+    step = {"step_id": 1, "source": "agent", "message": f"the key is {key}"}
+    document = {"schema_version": "ATIF-v1.8", "agent": {"name": "a"}, "steps": [step]}
+    write(source / "a__1" / "agent" / "trajectory.json", document)
+    report = do_import(source, tmp_path / "results")
+    assert all(key.encode() not in data for data in stored_bytes(report.path))
 
 
 def test_links_are_named_and_not_followed(tmp_path):
