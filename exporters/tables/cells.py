@@ -25,9 +25,7 @@ class Inexact:
     near: Cell
 
 
-def fit(value: object, kind: str) -> Cell | Inexact:
-    """The cell of a value that is not None; AssertionError for one of another type."""
-    return _FIT[kind](value)
+Fit = Callable[[object], Cell | Inexact]
 
 
 def moment(nanoseconds: int) -> datetime:
@@ -95,7 +93,7 @@ def _list(value: object) -> Cell | Inexact:
     return list(value)
 
 
-_FIT: Final[dict[str, Callable[[object], Cell | Inexact]]] = {
+FIT: Final[dict[str, Fit]] = {
     "int64": _integer,
     "float64": _number,
     "bool": _boolean,
@@ -104,3 +102,4 @@ _FIT: Final[dict[str, Callable[[object], Cell | Inexact]]] = {
     "timestamp": _time,
     "list<string>": _list,
 }
+"""For each type of a column: the cell of a value; AssertionError for one of another type."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from exporters.tables.cells import Cell, Inexact, fit
+from exporters.tables.cells import FIT, Cell, Fit, Inexact
 from ledger.state import RunState
 from ledger.view import Blobs
 
@@ -71,16 +71,21 @@ class Table:
         for cells in self.make(state, blobs):
             yield self._row({**key, **cells})
 
+    @cached_property
+    def _fitting(self) -> tuple[tuple[str, Fit, bool], ...]:
+        """What a row is made with, cell after cell; the list of inexact ones comes last."""
+        return tuple((c.name, FIT[c.kind], c.nullable) for c in self.columns[:-1])
+
     def _row(self, cells: Cells) -> Row:
         inexact: list[str] = []
         row: list[Cell] = []
-        for column in self.columns[:-1]:
-            value = cells[column.name]
-            cell = None if value is None else fit(value, column.kind)
+        for name, fit, nullable in self._fitting:
+            value = cells[name]
+            cell = None if value is None else fit(value)
             if isinstance(cell, Inexact):
-                inexact.append(column.name)
+                inexact.append(name)
                 cell = cell.near
-            assert column.nullable or cell is not None, f"{self.name}.{column.name} is null"
+            assert nullable or cell is not None, f"{self.name}.{name} is null"
             row.append(cell)
         assert len(cells) == len(row), f"{self.name}: {sorted(cells)}"
         return (*row, inexact)

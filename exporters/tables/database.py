@@ -6,8 +6,8 @@ truth values 0 and 1, lists JSON text.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Final, Self
@@ -48,16 +48,24 @@ class Database:
     """The tables that a query names, filled; a context manager, for that query."""
 
     def __init__(self, sources: Sequence[Source], query: str) -> None:
-        self._database = sqlite_utils.Database(memory=True)
-        self._connection: sqlite3.Connection = self._database.conn
-        wanted = query.lower()
+        database = sqlite_utils.Database(memory=True)
+        self._connection: sqlite3.Connection = database.conn
+        self._open = ExitStack()
+        self._open.callback(database.close)
+        try:
+            self._fill(database, sources, query.lower())
+            self._lock()
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _fill(self, database: sqlite_utils.Database, sources: Sequence[Source], query: str) -> None:
         for table in TABLES:
-            made = self._database.table(table.name)
+            made = database.table(table.name)
             made.create({column.name: _TYPES[column.kind] for column in table.columns})
             # Whoever reads a table names it; what nobody reads need not be there.
-            if table.name in wanted:
+            if table.name in query:
                 made.insert_all(_records(table, sources))
-        self._lock()
 
     def _lock(self) -> None:
         connection = self._connection
@@ -78,7 +86,10 @@ class Database:
             cursor = self._connection.execute(query)
         if cursor.description is None:
             raise UsageError("the query is empty", hint="ask with SELECT")
-        return _unlike(name for name, *_ in cursor.description), _rows(cursor)
+        rows = _rows(cursor)
+        # Whoever stops reading in the middle leaves them open.
+        self._open.callback(rows.close)
+        return _unlike(name for name, *_ in cursor.description), rows
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +100,7 @@ class Database:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._database.close()
+        self._open.close()
 
 
 def _records(table: Table, sources: Sequence[Source]) -> Iterator[dict[str, object]]:
@@ -123,7 +134,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
+def _rows(cursor: sqlite3.Cursor) -> Generator[tuple[object, ...], None, None]:
     with _told():
         yield from cursor
 

@@ -1,13 +1,13 @@
 """The table `events`: one row an event, read one at a time."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from exporters.tables.cells import moment
 from exporters.tables.columns import Cells, Column, Table, always
 from ledger import events as ev
 from ledger.state import RunState
-from ledger.view import Blobs
+from ledger.view import Blobs, Recorded
 
 _COLUMNS: Final = (
     always("seq", "int64", "number of the event, from 0"),
@@ -28,12 +28,26 @@ _COLUMNS: Final = (
 _IN_COLUMNS: Final = frozenset({"type", "task", "attempt", "lease"})
 
 
+@runtime_checkable
+class _Stream(Protocol):
+    """What gives events in order faster than one by one; a `LedgerView` does."""
+
+    def events(self, since: int = 0, until: int | None = None) -> Iterator[Recorded]:
+        """Yield the events from `since` on, before `until`."""
+        ...
+
+
+def _events(size: int, blobs: Blobs) -> Iterator[Recorded]:
+    if isinstance(blobs, _Stream):
+        return blobs.events(until=size)
+    return (blobs.event(seq) for seq in range(size))
+
+
 def _rows(state: RunState, blobs: Blobs) -> Iterator[Cells]:
-    for seq in range(state.size):
-        recorded = blobs.event(seq)
+    for recorded in _events(state.size, blobs):
         header = recorded.header
         yield {
-            "seq": seq,
+            "seq": recorded.seq,
             "recorded_at": moment(recorded.wall_ns),
             "type": recorded.type,
             "task_id": recorded.task,

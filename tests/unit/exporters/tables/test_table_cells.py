@@ -4,7 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from exporters.tables.cells import Inexact, fit, json_text, moment, spelled_time
+from exporters.tables.cells import FIT, Inexact, json_text, moment, spelled_time
+
+
+def fit(value: object, kind: str) -> object:
+    return FIT[kind](value)
 
 
 @pytest.mark.parametrize("value", [0, -(2**63), 2**63 - 1])
