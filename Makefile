@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: all demo demo-model test test-harbor check format wheel wheel-check clean
+.PHONY: all demo demo-model test test-agentcompass test-harbor check format wheel wheel-check clean
 
 all: $(STAMP)
 
@@ -44,6 +44,18 @@ $(HARBOR)/.installed:
 test-harbor: $(STAMP) $(HARBOR)/.installed
 	ACL_HARBOR_PYTHON=$(HARBOR)/bin/python $(BIN)/python -m pytest -q -n 0 -m harbor tests/system
 
+# AgentCompass reads our exports and runs with our hook; it needs Python 3.12 or newer as well.
+AGENTCOMPASS := .venv-agentcompass
+
+$(AGENTCOMPASS)/.installed: pyproject.toml
+	@$(if $(PYTHON312),,$(error say where Python 3.12 or newer is: make test-agentcompass PYTHON312=python3.12))
+	$(PYTHON312) -m venv $(AGENTCOMPASS)
+	$(AGENTCOMPASS)/bin/python -m pip install --quiet agentcompass==1.0.1 --editable .
+	@touch $@
+
+test-agentcompass: $(STAMP) $(AGENTCOMPASS)/.installed
+	ACL_AGENTCOMPASS_PYTHON=$(AGENTCOMPASS)/bin/python $(BIN)/python -m pytest -q -n 0 -m agentcompass tests/system
+
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -60,7 +72,7 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) $(HARBOR) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(HARBOR) $(AGENTCOMPASS) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The wheel holds the four packages and nothing else, and works alone in a clean environment.
 wheel-check: wheel
