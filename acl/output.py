@@ -53,10 +53,12 @@ def unread() -> bool:
 
 
 def document(value: Any) -> None:
-    """Print one JSON document on one line."""
-    # Lone surrogates that came from a model must not break the output: escape them.
+    """Print one JSON document on one line; what a terminal could take for a command is escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    _reader.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    if not text.isprintable():
+        # Such characters, lone surrogates among them, stand within strings only.
+        text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    _reader.write(text + "\n")
 
 
 def line(text: str = "") -> None:

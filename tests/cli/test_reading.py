@@ -83,14 +83,17 @@ def test_log_lists_events_in_order(acl: Acl, sealed: Path) -> None:
 def test_log_shows_control_characters_of_a_task_id_escaped(acl: Acl, tmp_path: Path) -> None:
     directory = tmp_path / "odd"
     directory.mkdir()
-    task = "a\x1b[31m\u2028\ud800"
+    task = "a\x1b[31m\x9b31m\u202e\u2028\ud800\U000e0001"
     with Ledger.create(directory) as ledger:
         ledger.append(*say.opening(task), *say.whole_task(task, say.attempt(task)))
     said = acl("log", directory)
     assert said.status == 0
     assert "\x1b" not in said.out
-    assert r"a\x1b[31m\u2028\ud800" in said.out
-    assert acl("log", directory, "--json").status == 0
+    assert r"a\x1b[31m\x9b31m\u202e\u2028\ud800\U000e0001" in said.out
+    as_json = acl("log", directory, "--json")
+    assert as_json.out.replace("\n", "").isprintable()
+    # The lone surrogate stands in an envelope, everything else as it is.
+    assert r"a\u001b[31m\u009b31m\u202e\u2028\\ud800\udb40\udc01" in as_json.out
     assert acl("show", directory, task).status == 0
 
 
