@@ -16,7 +16,8 @@ MAX_NUMBER: Final = 2**32
 CUT_AT: Final = 32
 """Characters of a task's name that Harbor puts into a trial's."""
 
-_RANDOM: Final = re.compile(r"(.+)__[^_]+")
+# Harbor adds seven random characters, we the number of the attempt.
+_ADDED: Final = re.compile(r"(.+)__(?:[A-Za-z0-9]{7}|[1-9][0-9]{0,8})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ def task_name_of(task: Mapping[str, Any]) -> str | None:
 
 def name_in(trial: str) -> str:
     """What a trial's directory says of its task: the beginning of its name."""
-    match = _RANDOM.fullmatch(trial)
+    match = _ADDED.fullmatch(trial)
     return match[1] if match else trial
 
 

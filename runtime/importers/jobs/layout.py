@@ -37,6 +37,8 @@ _TRIAL_KEYS: Final = {
     "config.json": frozenset({"trial_name", "task"}),
     "lock.json": frozenset({"task", "agent"}),
 }
+_COMMON: Final = frozenset({"task", "agent", "agents", "stats", "trials"})
+"""Keys that other programs' files have as well."""
 _MAX_DEPTH: Final = 6
 _OURS: Final = re.compile(rb'"layout":\s*"jobs"')
 
@@ -140,7 +142,10 @@ def _is_below(folder: str, roots: set[str]) -> bool:
 
 def _has(data: bytes, keys: frozenset[str]) -> bool:
     """Whether a JSON object has these keys; of one that was cut short, whether it names one."""
+    named = [key for key in keys if f'"{key}"'.encode() in data]
+    if not named:
+        return False  # most files that have such a name in other formats
     try:
         return keys <= read_record(data).value.keys()
     except NotARecord as fault:
-        return fault.cut and any(f'"{key}"'.encode() in data for key in keys - {"task", "agent"})
+        return fault.cut and not _COMMON.issuperset(named)

@@ -136,6 +136,8 @@ def _moment(told: str | None) -> datetime:
 
 def _told_by(trial: str, known: set[str]) -> str:
     """The task whose name the trial's directory begins with, if there is exactly one."""
+    if trial in known:
+        return trial
     begun = name_in(trial)
     fitting = [name for name in known if _cut(name) == begun]
     return fitting[0] if len(fitting) == 1 else begun

@@ -331,13 +331,23 @@ def test_a_trial_of_which_only_the_name_is_left_belongs_to_the_task_of_that_begi
     long = "a-task-whose-name-is-longer-than-thirty-two-characters"
     told = trial("x__1", task_name=long, trial_name=f"{long[:32]}__abc")
     source = job(tmp_path / "job", [told], finished_at=None)
-    write(source / f"{long[:32].rstrip('-')}__xyz" / "agent" / "oracle.txt", "")
+    write(source / f"{long[:32].rstrip('-')}__xyzXYZ1" / "agent" / "oracle.txt", "")
     report = do_import(source, tmp_path / "results")
     (task,) = state_of(report).tasks.values()
     assert task.id == long
     assert len(task.attempts) == 2
-    told = reasons(report)[f"{long[:32].rstrip('-')}__xyz"]
+    told = reasons(report)[f"{long[:32].rstrip('-')}__xyzXYZ1"]
     assert "nothing but the name of its directory tells of its task" in told
+
+
+def test_a_name_without_random_characters_is_the_tasks(tmp_path):
+    source = job(tmp_path / "job", [trial("x__1", task_name="org__lib-1")], finished_at=None)
+    write(source / "org__lib-1" / "agent" / "log.txt", "")
+    write(source / "org__lib-2" / "agent" / "log.txt", "")
+    assert sorted(task.task_id for task in planned(source).selected.tasks) == [
+        "org__lib-1",
+        "org__lib-2",
+    ]
 
 
 # -- order, times, kinds -------------------------------------------------------------------------
