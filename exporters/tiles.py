@@ -253,8 +253,8 @@ def _stands(folder: Folder, path: str, data: bytes) -> bool:
 
 def _check_occupant(folder: Folder, log: Log, claim: sidefile.Claim) -> None:
     """Raise ExportRefused for a directory that holds anything but an earlier state of this log."""
-    there = read_checkpoint(folder)
-    if there is None:
+    published = read_checkpoint(folder)
+    if published is None:
         # A first export that was killed published nothing; its tiles may be of another log.
         for path in list(folder.files()):
             if TILE_PATH.fullmatch(path):
@@ -262,6 +262,7 @@ def _check_occupant(folder: Folder, log: Log, claim: sidefile.Claim) -> None:
             elif not _ADDRESSED.fullmatch(path):
                 raise ExportRefused(f"{folder.path} holds {path!r}, which is of no log of tiles")
         return
+    there = published.checkpoint
     if ledger_of(there.origin) != log.ledger_id.hex():
         raise ExportRefused(f"{folder.path} holds another log, {there.origin}")
     if there.size > claim.checkpoint.size:
@@ -276,14 +277,14 @@ def _check_occupant(folder: Folder, log: Log, claim: sidefile.Claim) -> None:
         )
 
 
-def read_checkpoint(folder: Folder) -> note.Checkpoint | None:
-    """The checkpoint that a directory was published under; None where there is none.
+def read_checkpoint(folder: Folder) -> sidefile.Claim | None:
+    """The checkpoint that a directory was published under, as it stands there; None for none.
 
     Raises ExportRefused for a file of that name that is no checkpoint.
     """
     try:
         with folder.reading(CHECKPOINT) as file:
-            return sidefile.parse(file.read(_MOST_BYTES)).checkpoint
+            return sidefile.parse(file.read(_MOST_BYTES))
     except FileNotFoundError:
         return None
     except ProofInvalid as error:

@@ -8,10 +8,10 @@ import pytest
 
 from exporters.check import check_tree
 from exporters.tiles import publish
-from ledger import LedgerView, fold
+from ledger import LedgerView, fold, note
 from ledger.memory import Memory
 from ledger.store import Ledger
-from tests.signed_ledgers import LAB, OTHER, make
+from tests.signed_ledgers import LAB, OTHER, SAME_NAME, make
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -92,10 +92,45 @@ def test_a_file_of_no_event_is_found(run, target, path):
 
 
 def test_tiles_of_an_earlier_checkpoint_may_stand_beside_the_present_ones(run, target):
-    for path in ("tile/0/001.p/9", "tile/entries/000.p/100"):
+    entries = (target / "tile/entries/000").read_bytes()
+    with LedgerView.open(run) as view:
+        narrow = sum(2 + len(view.raw(seq)[0]) for seq in range(100))
+        hashes = b"".join(view.event(256 + n).leaf for n in range(9))
+    for path, earlier in (
+        ("tile/0/001.p/9", hashes),
+        ("tile/entries/000.p/100", entries[:narrow]),
+    ):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
-        (target / path).write_bytes(b"earlier")
-    assert check(run, target) == []
+        (target / path).write_bytes(earlier)
+        assert check(run, target) == []
+        for wrong in (earlier[:-1] + b"x", earlier + b"x", b""):
+            (target / path).write_bytes(wrong)
+            assert check(run, target) == [("tree_differs", "broken")]
+        (target / path).write_bytes(earlier)
+
+
+def test_a_signature_that_the_ledger_does_not_hold_is_told(run, target):
+    path = target / "checkpoint"
+    signed = note.parse_note(path.read_bytes())
+    forged = SAME_NAME.sign(signed.text)
+    for line in (
+        note.Signature("lab.example", LAB.key_id, forged),
+        note.Signature("lab.example", SAME_NAME.key_id, forged),
+    ):
+        path.write_bytes(note.format_note(note.SignedNote(signed.text, (line,))))
+        assert check(run, target) == [("tree_signature", "unproven")]
+
+
+def test_a_checkpoint_that_is_not_signed_by_whom_its_origin_names_is_found(run, target):
+    path = target / "checkpoint"
+    signed = note.parse_note(path.read_bytes())
+    other = signed.text.replace(b"acl/lab.example/", b"acl/other.example/")
+    path.write_bytes(signed.text)
+    assert check(run, target) == [("tree_differs", "broken")]
+    path.write_bytes(note.sign(other, [LAB]))
+    assert check(run, target) == [("tree_differs", "broken")]
+    path.write_bytes(note.sign(other, [OTHER]))
+    assert check(run, target) == [("tree_signature", "unproven")]
 
 
 def test_a_log_without_its_checkpoint_is_no_log(run, target):
