@@ -47,7 +47,10 @@ def verify(
     """
     from acl.keys import policy_of, verifiers_of
     from acl.verdict import Against, examine
+    from ledger.errors import UsageError
 
+    if tree is not None and not tree.is_dir():
+        raise UsageError(f"there is no directory {tree}", hint="name one that was exported")
     against = Against(
         verifiers=verifiers_of(key),
         policy=policy_of(policy),

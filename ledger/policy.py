@@ -135,7 +135,9 @@ class _Draft:
                     raise _Refused(f"{name!r} was not defined")
                 self.quorum.append(None if name == _NONE else name)
             case _:
-                raise _Refused(f"{' '.join(words)[:60]!r} is no statement")
+                # It may be a signing key, which nothing is shown of.
+                first = words[0].partition("+")[0][:20]
+                raise _Refused(f"{first!r} and {len(words) - 1} more words are no statement")
 
     def _once(self, public: bytes) -> None:
         # One key under several names would count as several.

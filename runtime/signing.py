@@ -22,7 +22,7 @@ def read_signing_key(given: str, kind: type[AnyKey]) -> AnyKey:
     Raises KeyRefused, also for a file that others than its owner may read; its content is never
     quoted.
     """
-    if given.startswith(_PREFIX):
+    if given.strip().startswith(_PREFIX):
         return kind.parse(given)
     path = Path(given)
     try:

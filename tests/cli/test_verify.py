@@ -47,6 +47,14 @@ def test_a_ledger_that_is_too_small_is_broken(acl: Acl, sealed: Path) -> None:
     assert acl("verify", sealed, "--min-size", 10_000).status == 4
 
 
+def test_a_directory_that_is_not_there_is_wrong_use(acl: Acl, sealed: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for nothing in (tmp_path / "nothing", tmp_path / "file"):
+        said = acl("verify", sealed, "--tree", nothing)
+        assert said.status == 2
+        assert f"there is no directory {nothing}" in said.err
+
+
 def test_an_exported_tree_is_compared_file_by_file(acl: Acl, sealed: Path, tmp_path: Path) -> None:
     acl("export", sealed, tmp_path / "out")
     assert acl("verify", sealed, "--tree", tmp_path / "out").status == 0

@@ -103,6 +103,14 @@ def test_a_policy_that_says_something_else_is_refused_by_its_line(lines):
         policy(*lines)
 
 
+def test_a_signing_key_in_the_place_of_a_policy_is_not_quoted():
+    for secret in (SigningKey("x", bytes(range(32))), CosigningKey("y", bytes(range(32)))):
+        with pytest.raises(UsageError) as refused:
+            parse_policy(secret.encode().encode())
+        assert "'PRIVATE'" in str(refused.value)
+        assert secret.encode()[-44:-34] not in str(refused.value)
+
+
 def test_a_weak_witness_cannot_be_in_a_policy():
     weak = "w+4d3ef9a0+BAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
     with pytest.raises(KeyRefused, match=r"line 6 of the policy: .*weak"):

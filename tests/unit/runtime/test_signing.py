@@ -19,6 +19,7 @@ def test_a_key_is_read_from_a_file_or_given_as_its_text(tmp_path):
     named = write(tmp_path / "key", KEY.encode() + "\n")
     assert read_signing_key(named, SigningKey) == KEY
     assert read_signing_key(KEY.encode(), SigningKey) == KEY
+    assert read_signing_key(f"\n {KEY.encode()}\n", SigningKey) == KEY
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
