@@ -85,5 +85,5 @@ def _alone(root: Path) -> ExitStack:
     try:
         stack.enter_context(locked(root, LOCK_WAIT))
     except ExportRefused as error:
-        raise UsageError(error.message, hint="try again when it has ended") from error
+        raise UsageError(error.message, hint=error.hint) from error
     return stack

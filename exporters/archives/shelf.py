@@ -89,10 +89,13 @@ def _open_lock(path: Path) -> int:
     try:
         lock = os.open(path, flags, 0o644)
     except OSError as error:
-        raise ExportRefused(f"{path} cannot be opened: {error.strerror}") from error
+        raise ExportRefused(
+            f"{path} cannot be opened: {error.strerror}",
+            hint="see to it that you may write there, or name another directory",
+        ) from error
     if not stat.S_ISREG(os.fstat(lock).st_mode):
         os.close(lock)
-        raise ExportRefused(f"{path} is not a file")
+        raise ExportRefused(f"{path} is not a file", hint="move it away")
     return lock
 
 

@@ -108,6 +108,16 @@ def test_a_program_that_archives_refuses_it(
         assert tree(project) == before
 
 
+def test_a_lock_that_is_none_is_not_told_as_somebody_at_work(acl: Acl, project: Path) -> None:
+    (project / "artifacts" / ".archive.lock").mkdir()
+    before = tree(project)
+    said = acl("clean")
+    assert said.status == 2
+    assert "wait" not in said.err
+    assert "try again" not in said.err
+    assert tree(project) == before
+
+
 def test_what_cannot_be_removed_is_told(
     acl: Acl, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
