@@ -4,12 +4,14 @@ Every method records what it is told, and returns once that is on disk. What sta
 read from the file that AgentCompass has written, so that ledger and files agree.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ledger import events as ev
+from ledger.errors import UsageError
 from runtime.agentcompass_hook.attempts import AttemptBook, still_open
 from runtime.agentcompass_hook.ending import as_metrics, how_it_ended
 from runtime.agentcompass_hook.files import artifacts_of, find_task, source_of, task_source
@@ -18,7 +20,7 @@ from runtime.importers.agentcompass.artifacts import collected
 from runtime.importers.agentcompass.attempt import NO_RESULT, AttemptReader
 from runtime.importers.agentcompass.layout import TaskFiles
 from runtime.importers.agentcompass.plans import Plans
-from runtime.importers.agentcompass.result import AttemptResult, take_apart
+from runtime.importers.agentcompass.result import take_apart
 from runtime.importers.agentcompass.task import TaskIndex, parse_index
 from runtime.importers.jsontext import read_record
 from runtime.importers.originals import original_events
@@ -30,6 +32,7 @@ _MEASURES: Final = ("metrics.json", "summary.md", "params.json")
 _ANALYSES: Final = ("analysis_summary.json", "analysis_summary.md")
 _COUNTS: Final = ("total", "evaluated", "error", "missing", "skipped")
 _PLANS: Final = "resolved_execution_plans"
+_TRIES: Final = 3
 _NO_RESULT: Final = ev.ErrorInfo(code=NO_RESULT, message="the run ended before it had a result")
 
 
@@ -111,18 +114,38 @@ class RunBook:
             self._record(*begun, *attempt.give_up(fault))
             return
         result = take_apart(read_record(data).value)
-        self._record(*begun, *self._ended(attempt, result))
+        self._record(*begun, *attempt.end(result, self._collected(attempt)))
+        self._record(*self._settled(lambda: self._at_work(task_id, number)))
+
+    def _collected(self, attempt: AttemptBook) -> list[ev.AnyEvent]:
+        """What an attempt left behind."""
+
+        def gathered() -> Iterator[ev.AnyEvent]:
+            source = artifacts_of(self._run, attempt.task, attempt.number)
+            if source.files:
+                files = collected(source, attempt.task, attempt.number, source.files)
+                yield from self._events(source, files)
+
+        return self._settled(gathered)
+
+    def _at_work(self, task_id: str, number: int) -> Iterator[ev.AnyEvent]:
+        """The files of a task that goes on, as far as they tell of this attempt."""
         home = self._home(task_id)
         index = source_of(self._run, f"{home}/task.json")
-        kept = source_of(self._run, f"{home}/attempt-{number}/result.json")
-        told = [*self._originals(index, task_id, None), *self._originals(kept, task_id, number)]
-        self._record(*told)
+        result = source_of(self._run, f"{home}/attempt-{number}/result.json")
+        yield from self._originals(index, task_id, None)
+        yield from self._originals(result, task_id, number)
 
-    def _ended(self, attempt: AttemptBook, result: AttemptResult) -> Iterator[ev.AnyEvent]:
-        source = artifacts_of(self._run, attempt.task, attempt.number)
-        files = collected(source, attempt.task, attempt.number, source.files)
-        told = self._events(source, files) if source.files else ()
-        return attempt.end(result, told)
+    @staticmethod
+    def _settled(gather: Callable[[], Iterable[ev.AnyEvent]]) -> list[ev.AnyEvent]:
+        """What `gather` reads; read again where files were moved meanwhile.
+
+        Only a run that does not wait for us any more moves them while we read.
+        """
+        for _ in range(_TRIES):
+            with suppress(OSError, UsageError):
+                return list(gather())
+        return list(gather())
 
     # -- tasks ----------------------------------------------------------------------------------
 
@@ -144,6 +167,8 @@ class RunBook:
         )
         task.over = True
         task.ground_truth = None
+        # Step by step: at the end there is no time to go through the whole run.
+        self._recorder.state()
         if not self._parameters_kept:
             self._parameters_kept = True
             self._keep("params.json")
@@ -157,7 +182,8 @@ class RunBook:
         if attempt.started and result is None:
             yield from attempt.give_up(_NO_RESULT)
         elif attempt.started and result is not None:
-            yield from self._ended(attempt, take_apart(read_record(source.read(result)).value))
+            whole = take_apart(read_record(source.read(result)).value)
+            yield from attempt.end(whole, self._collected(attempt))
         else:
             reader = AttemptReader(
                 source=source,

@@ -13,7 +13,7 @@ from runtime.agentcompass_hook.desk import Desk, Job
 from runtime.agentcompass_hook.opening import open_ledger
 from runtime.surroundings import Surroundings
 
-_END_PATIENCE: Final = 15.0
+_END_PATIENCE: Final = 30.0
 """Seconds that the end of a run waits for its ledger to be sealed."""
 
 Told = Mapping[str, Any]
@@ -101,7 +101,8 @@ class LiveRuns:
             return None
         followed = self._runs[run] = Followed(run, self._log)
         followed.benchmark = str(told["request_payload"]["benchmark"]["id"])
-        return Waiting(followed.desk, followed.open(this._get_results_root(), self._version))
+        results_dir = Path(this._get_results_root()).resolve()
+        return Waiting(followed.desk, followed.open(results_dir, self._version))
 
     def after_prepare(self, this: Any, told: Told, given: Any) -> Waiting | None:
         """The tasks are known, and which of them are taken over from another run."""
