@@ -48,7 +48,8 @@ def read_eval(data: ByteSource) -> Log:
     )
     log.reductions = reader.optional("reductions.json")
     log.summaries = reader.summaries()
-    log.remarks += reader.remarks
+    # The same list: samples are only read later.
+    log.remarks = reader.remarks
     _tell(archive, log)
     return log
 
@@ -86,9 +87,9 @@ class _Reader:
                 found.append(self.piece(name))
         return found
 
-    def blame(self, name: str, why: str) -> None:
-        """Name a damaged member, once."""
-        remark = Remark(self.named(name), why, damage=True)
+    def blame(self, name: str, why: str, *, damage: bool = True) -> None:
+        """Name a member that has no place, once."""
+        remark = Remark(self.named(name), why, damage=damage)
         if remark not in self.remarks:
             self.remarks.append(remark)
 
@@ -161,11 +162,20 @@ class _Reader:
                 sample |= read_record(self.bytes(member)).value
             elif inside == "metadata.json":
                 sample["metadata"] = read_record(self.bytes(member)).value
-            elif inside not in _SIDES:
-                self.remarks.append(Remark(self.named(name), "no part of a sample of this format"))
+            else:
+                self.look_aside(name, inside)
         if not sample:
             raise NotARecord("it has no sample.json")
         return Record(_put_together(sample, parts))
+
+    def look_aside(self, name: str, inside: str) -> None:
+        """See that a file beside a sample can be read; it repeats what the sample tells."""
+        if inside not in _SIDES:
+            self.blame(name, "no part of a sample of this format", damage=False)
+        try:
+            self.archive.read(self.archive.members[name])
+        except BadMember as fault:
+            self.blame(name, str(fault))
 
 
 def _put_together(sample: dict[str, Any], parts: dict[str, dict[int, list[Any]]]) -> dict[str, Any]:

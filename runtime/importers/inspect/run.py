@@ -203,7 +203,8 @@ def _with_originals(task: str, told: ForeignAttempt, seen: Seen) -> Iterator[Ite
     items = attempt_items(task, told)
     yield next(items)
     for piece in seen.ref.pieces:
-        yield piece.original(task, told.number)
+        with suppress(BadMember):  # named when the sample was looked through
+            yield piece.original(task, told.number)
     yield from items
 
 

@@ -180,7 +180,7 @@ def _extra(
     for name in ("output", "store", "timelines"):
         if sample.get(name):
             extra[name] = resolver.resolve(sample[name])
-    kept = [resolver.resolve(e) for e in events if e.get("event") not in _TOLD_ELSEWHERE]
+    kept = [resolver.resolve(e) for e in events if text(e.get("event")) not in _TOLD_ELSEWHERE]
     if kept:
         extra["events"] = kept
     known = {*_META, *_USAGE, *_KNOWN}

@@ -38,11 +38,13 @@ class Scorers:
     """What is known of the scorers of a log once all its samples were looked through.
 
     `numbers` are the series that hold numbers other than 0 and 1, `words` those that hold
-    something that is no number and not a missing score either.
+    something that is no number and not a missing score either. `planned` is True while `main` is
+    only what the log set out with: samples tell the scorer's name without its package.
     """
 
     first: str = UNNAMED
     main: Place | None = None
+    planned: bool = False
     numbers: set[Place] = field(default_factory=set)
     words: set[Place] = field(default_factory=set)
     seen: set[Place] = field(default_factory=set)
@@ -50,20 +52,11 @@ class Scorers:
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> "Scorers":
         """What the header says: before any sample was seen."""
-        entries = entries_of(header)
-        named = [
-            text(entry.get("name"))
-            for entry in listed(section(header, "eval").get("scorers"))
-            if isinstance(entry, dict)
-        ]
-        first = next((entry.scorer for entry in entries), None) or next(iter(named), None)
-        scorers = cls(first or UNNAMED)
-        main = _headline(header, entries)
+        main = _headline(header, entries_of(header))
         if main is not None:
-            scorers.main = main.place
-        elif first:
-            scorers.main = Place(first)
-        return scorers
+            return cls(main.scorer, main.place)
+        planned = _first_planned(header)
+        return cls() if planned is None else cls(planned.scorer, planned, planned=True)
 
     def scores(self, sample: Mapping[str, Any]) -> dict[str, Any]:
         """The scores of a sample by scorer, whatever form its log has them in."""
@@ -74,9 +67,11 @@ class Scorers:
 
     def look(self, sample: Mapping[str, Any]) -> None:
         """Learn from one sample."""
-        for place, value in places(self.scores(sample)):
-            if self.main is None:
-                self.main = Place(place.scorer)
+        scores = self.scores(sample)
+        if scores and (self.main is None or self.planned):
+            self.main, self.planned = _named_in(scores, self.main), False
+            self.first = self.main.scorer
+        for place, value in places(scores):
             self.seen.add(place)
             if not is_truth(value):
                 self.numbers.add(place)
@@ -167,4 +162,24 @@ def _headline(header: Mapping[str, Any], entries: list[Entry]) -> Entry | None:
         and told.get("score") in (None, entry.name)
         and told.get("reducer") in (None, entry.reducer)
     ]
-    return next(iter(fitting or entries), None)
+    order = [*fitting, *entries]
+    return next((entry for entry in order if entry.metrics), next(iter(order), None))
+
+
+def _first_planned(header: Mapping[str, Any]) -> Place | None:
+    """The first scorer that the log set out with, and the first key that it has metrics for."""
+    for told in listed(section(header, "eval").get("scorers")):
+        name = text(section(told).get("name"))
+        if name:
+            keys = [key for key in section(told, "metrics") if "*" not in key]
+            return Place(name, next(iter(keys), None))
+    return None
+
+
+def _named_in(scores: Mapping[str, Any], wanted: Place | None) -> Place:
+    """The place that is wanted as the scores of a sample name it, else the first scorer's."""
+    if wanted is not None:
+        for name in (wanted.scorer, wanted.scorer.rpartition("/")[2]):
+            if name in scores:
+                return Place(name, wanted.key)
+    return Place(next(iter(scores)))

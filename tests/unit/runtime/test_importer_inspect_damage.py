@@ -170,6 +170,19 @@ def test_a_member_that_unpacks_to_more_than_it_says_is_damage(tmp_path):
     )
 
 
+def test_a_damaged_part_beside_a_chunked_sample_is_named_and_the_sample_told(tmp_path):
+    path = tmp_path / "a.eval"
+    data = bytearray((DATA / "tools-chunked.eval").read_bytes())
+    data[places_in(DATA / "tools-chunked.eval")["samples/1_epoch_1/skeleton.json"] + 90] ^= 255
+    path.write_bytes(data)
+    report = take_in(path, tmp_path / "results")
+    (reason,) = reasons(report, placed=False)
+    assert reason.startswith("a.eval/samples/1_epoch_1/skeleton.json: ")
+    assert report.damaged
+    assert report.records_in - report.records_out == 1
+    assert state_of(report).tasks["1"].attempts[1].status == "completed"
+
+
 def test_members_that_share_their_bytes_are_refused(tmp_path):
     path = four_samples(tmp_path)
     data = bytearray(path.read_bytes())

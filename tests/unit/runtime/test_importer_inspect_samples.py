@@ -97,6 +97,21 @@ def test_a_headline_names_the_scorer_that_is_the_verdict(tmp_path):
     assert computed.metrics["match.avg@1"] == 1.0
 
 
+def test_a_log_without_results_takes_the_first_scorer_that_it_set_out_with(tmp_path):
+    head = header(None, "started")
+    head["eval"]["scorers"] = [{"name": "pack/parts", "metrics": {"b": [{"name": "mean"}]}}]
+    scores = {"style": {"value": 0.25}, "parts": {"value": {"a": "C", "b": "I"}}}
+    _, told = one(tmp_path, sample(scores=scores), head)
+    verdict = told["evaluation.finished"]
+    assert (verdict.correct, verdict.score) == (False, 0.0)
+    assert verdict.metrics == {"style": 0.25, "parts/a": 1.0}
+
+
+def test_an_event_of_an_odd_kind_is_kept(tmp_path):
+    _, told = one(tmp_path, sample(events=[{"event": ["model"]}, 5, {"n": 1}]))
+    assert told["result.recorded"].extra["events"] == [{"event": ["model"]}, {"n": 1}]
+
+
 def test_a_sample_without_scores_has_no_verdict(tmp_path):
     report, told = one(tmp_path, sample(scores=None))
     assert "evaluation.finished" not in told
