@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from acl.progress import counting
 from exporters.identity import Identity, Salvaged
 from exporters.tables import Row, Table
 from exporters.tables.results import LeftOut
@@ -73,29 +74,52 @@ def find_runs(results_dir: Path, damage: "Callable[[str], int | None]" = lambda 
     """
     found = Found()
     room = ROOM
-    for directory in _ledgers(results_dir):
-        place = directory.relative_to(results_dir).as_posix()
-        try:
-            run = _stored(directory, place, damage(str(directory)))
-        except (AclError, OSError) as error:
-            is_damaged = isinstance(error, IntegrityError)
-            reason = error.message if isinstance(error, AclError) else error.strerror or str(error)
-            reason = reason.replace(str(directory.absolute()), place).replace(str(directory), place)
-            found.left_out.append(LeftOut(place, is_damaged, reason))
-            continue
-        assert run.state is not None
-        attempts = sum(len(task.attempts) for task in run.state.tasks.values())
-        if attempts <= room:
-            room -= attempts
-        else:
-            run.state = None
-        found.runs.append(run)
+    unread: list[OSError] = []
+    directories = list(_ledgers(results_dir, unread))
+    for error in unread:
+        directory = Path(str(error.filename))
+        found.left_out.append(_left_out(directory, _place(directory, results_dir), error))
+    with counting("runs") as progress:
+        for number, directory in enumerate(directories):
+            if progress is not None:
+                progress(number, len(directories))
+            place = _place(directory, results_dir)
+            try:
+                run = _stored(directory, place, damage(str(directory)))
+            except (AclError, OSError) as error:
+                found.left_out.append(_left_out(directory, place, error))
+                continue
+            room -= _keep(run, room)
+            found.runs.append(run)
     _leave_out_copies(found)
     return found
 
 
-def _ledgers(results_dir: Path) -> Iterator[Path]:
-    for folder, directories, files in os.walk(results_dir):
+def _left_out(directory: Path, place: str, error: AclError | OSError) -> LeftOut:
+    reason = error.message if isinstance(error, AclError) else error.strerror or str(error)
+    # Where the results directory itself stands is nobody's business.
+    for spelling in (str(directory.absolute()), str(directory)):
+        reason = reason.replace(spelling, place)
+    return LeftOut(place, isinstance(error, IntegrityError), reason)
+
+
+def _keep(run: StoredRun, room: int) -> int:
+    """Drop the state of a run if it has more attempts than there is room; return what it takes."""
+    assert run.state is not None
+    attempts = sum(len(task.attempts) for task in run.state.tasks.values())
+    if attempts <= room:
+        return attempts
+    run.state = None
+    return 0
+
+
+def _place(directory: Path, results_dir: Path) -> str:
+    return directory.relative_to(results_dir).as_posix()
+
+
+def _ledgers(results_dir: Path, unread: list[OSError]) -> Iterator[Path]:
+    """Directories with a ledger, or what was beside one; what cannot be read goes to `unread`."""
+    for folder, directories, files in os.walk(results_dir, onerror=unread.append):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         if not _NAMES.isdisjoint(files):
             yield Path(folder)

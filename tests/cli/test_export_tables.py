@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -153,6 +154,25 @@ def test_a_ledger_that_is_gone_is_missed(acl: Acl, sealed: Path, killed: Path) -
     said = acl("export", "-f", "csv", "results", "out")
     assert said.status == 4
     assert [one["place"] for one in lines(Path("out/left_out.jsonl"))] == ["bench/model-1/r1"]
+
+
+def test_a_directory_that_cannot_be_read_is_missed(
+    acl: Acl, sealed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    (Path("results") / "closed").mkdir()
+    monkeypatch.setattr(os, "scandir", refuse)
+    said = acl("export", "-f", "csv", "results", "out")
+    assert said.status == 1
+    assert lines(Path("out/left_out.jsonl")) == [
+        {"place": "closed", "damaged": False, "reason": "Permission denied"}
+    ]
 
 
 def test_salvage_takes_what_precedes_the_damage(
