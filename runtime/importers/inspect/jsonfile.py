@@ -36,7 +36,8 @@ def read_json(data: ByteSource) -> Log:
         remarks=remarks,
     )
     if not log.keep_file:
-        log.pieces = _between(data, spans)
+        values = [span for key, span in parts.values.items() if key != SAMPLES]
+        log.pieces = _others(data, spans, values)
     _tell(log, parts)
     return log
 
@@ -73,12 +74,16 @@ def _load(data: ByteSource, span: Span) -> Record:
     return read_record(data.read(*span))
 
 
-def _between(data: ByteSource, spans: list[Span]) -> list[Piece]:
-    """What stands before, between and behind the samples: all pieces together are the file."""
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), data.file.size]
-    pairs = zip(ends, starts, strict=True)
-    return [_piece(data, (end, start)) for end, start in pairs if end < start]
+def _others(data: ByteSource, samples: list[Span], values: list[Span]) -> list[Piece]:
+    """All that is no sample, so that with the samples it is the file.
+
+    A value is a piece of its own, which is redacted as JSON: by the names of its keys, too.
+    """
+    whole = sorted([*samples, *values])
+    ends = [0, *(end for _, end in whole)]
+    starts = [*(start for start, _ in whole), data.file.size]
+    between = [span for span in zip(ends, starts, strict=True) if span[0] < span[1]]
+    return [_piece(data, span) for span in sorted([*values, *between])]
 
 
 def _piece(data: ByteSource, span: Span) -> Piece:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledger.errors import AclError, UsageError
 from runtime.importers import Source
 from runtime.importers.inspect import Inspect, jsonfile
-from tests.importer_runs import events, state_of
+from tests.importer_runs import events, state_of, stored_bytes
 from tests.inspect_logs import (
     DATA,
     header,
@@ -302,7 +302,16 @@ def test_a_large_json_log_is_kept_in_pieces_that_are_the_file(tmp_path, monkeypa
     assert whole.bytes == path.stat().st_size
     pieces = sorted(pieces_of.items(), key=lambda item: int(item[0].split("=")[1].split("-")[0]))
     assert b"".join(piece.content for _, piece in pieces) == path.read_bytes()
-    assert len(pieces) == 5
+    samples = [piece for _, piece in pieces if piece.task is not None]
+    assert [json.loads(piece.content)["id"] for piece in samples] == [1, 2]
+
+
+def test_a_secret_in_the_header_of_a_large_json_log_does_not_get_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonfile, "KEPT_WHOLE", 100)
+    head = header(1.0)
+    head["eval"]["model_args"] = {"api_key": "hunter2-hunter2"}
+    report = take_in(write_json(tmp_path / "a.json", head, [sample(1)]), tmp_path / "results")
+    assert not any(b"hunter2-hunter2" in data for data in stored_bytes(report.path))
 
 
 def test_the_memory_for_a_json_log_depends_on_its_samples_and_not_on_their_number(tmp_path):
