@@ -29,5 +29,5 @@ def test_an_export_verifies_and_a_changed_file_is_named(
     (victim,) = out.glob("details/normal/t1--*/attempt-2/result.json")
     victim.write_text(victim.read_text().replace("false", "true"))
     capsys.readouterr()
-    assert call(["verify", run, "--tree", str(out)]) == 1
+    assert call(["verify", run, "--tree", str(out)]) == 4
     assert f"{victim.relative_to(out)} is not what the ledger says" in capsys.readouterr().out
