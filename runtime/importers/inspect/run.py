@@ -13,7 +13,7 @@ from runtime.importers.foreign import (
     foreign_request,
     persistence_of,
 )
-from runtime.importers.inspect.fields import section, text
+from runtime.importers.inspect.fields import listed, section, text
 from runtime.importers.inspect.log import Log
 from runtime.importers.inspect.resolving import Resolver
 from runtime.importers.inspect.results import Results, check_results
@@ -32,6 +32,7 @@ _ENDS: Final[dict[str, tuple[ev.RunStatus, int]]] = {
 }
 _STARTED: Final = "started"
 _GIVEN_UP: Final = "the log ended without a sample of it in every epoch"
+_MAX_NAME: Final = 200
 _SPEC_TIMES: Final = ("created",)
 _STATS_TIMES: Final = ("started_at", "completed_at")
 
@@ -169,7 +170,7 @@ class Run:
             benchmark=text(spec.get("task")),
             model=text(spec.get("model")),
             run_id=self.run_id,
-            harness=text(spec.get("solver")),
+            harness=self._harness(),
             k=self.survey.epochs,
             model_params={n: v for n, v in config.items() if v is not None},
             source={
@@ -189,6 +190,12 @@ class Run:
             if ref.name in lost:
                 lost |= {piece.name for piece in ref.pieces}
         return len(self.log.names & lost)
+
+    def _harness(self) -> str:
+        """The solver, or those that the plan makes one after another."""
+        steps = map(section, listed(section(self.log.header, "plan").get("steps")))
+        planned = [text(step.get("solver")) for step in steps]
+        return text(self.spec.get("solver")) or " + ".join(filter(None, planned))[:_MAX_NAME]
 
     def _odd_times(self) -> Iterator[Remark]:
         spec, stats = self.spec, section(self.log.header, "stats")

@@ -401,5 +401,8 @@ def test_the_request_holds_the_log_s_own_words(tmp_path):
         {"temperature": 0.5},
     )
     assert request["harness"]["id"] == "agent"
+    head = header(1.0, plan={"steps": [{"solver": "system_message"}, {"solver": "generate"}]})
+    _, found = one(tmp_path / "b", sample(), head)
+    assert found["run.created"].request["harness"]["id"] == "system_message + generate"
     assert request["source"]["header"]["eval"]["packages"] == {"inspect_ai": "0.3.100"}
     assert json.dumps(request["source"]["log"])
