@@ -20,8 +20,12 @@ def refuse_existing(path: Path) -> None:
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Make a file whole and durable, or not at all; UsageError where something stands."""
-    from ledger.errors import UsageError
+    """Make a file whole and durable, or not at all.
+
+    Raises UsageError where something stands or nothing can be made, AclError where there is no
+    room.
+    """
+    from ledger.errors import AclError, UsageError
     from ledger.sidefile import sync_directory
 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,6 +44,11 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
             opened.flush()
             os.fsync(file)
         sync_directory(path.parent)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise AclError(
+            f"{path} was not written: {error.strerror}", hint="make room and try again"
+        ) from error
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -56,6 +56,15 @@ _READABLE: Final = frozenset(
     {"sqlite_master", "event", "segment", "blob", "blobsegment", "erasure", "checkpoint"}
 )
 _CALLABLE: Final = frozenset({"max", "coalesce", "length"})
+# What no connection says that only reads.
+_OF_WRITING: Final = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+    }
+)
 _READ_PRAGMAS: Final = frozenset({"application_id", "user_version", "journal_mode"})
 _COLUMNS: Final[dict[str, type]] = {
     **dict.fromkeys(("seq", "seg", "off", "id", "plain", "hash", "len", "size"), int),
@@ -299,10 +308,15 @@ class Source:
             raise self._explain(error) from error
 
     def copy_into(self, target: sqlite3.Connection) -> None:
-        """Copy every page as it is committed now into an empty database."""
+        """Copy every page as it is committed now into an empty database.
+
+        Raises sqlite3.Error where that one cannot be written.
+        """
         try:
             self._connection.backup(target)
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) in _OF_WRITING:
+                raise
             raise self._explain(error) from error
 
     def _explain(self, error: sqlite3.Error) -> AclError:

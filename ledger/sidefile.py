@@ -110,9 +110,11 @@ def replace(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.rename(path)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
+        # A full disk does not say what it had no room for.
+        error.filename = error.filename or str(path)
         raise
     sync_directory(path.parent)
 

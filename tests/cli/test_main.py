@@ -49,6 +49,40 @@ def test_a_reader_that_goes_away_is_no_failure(sealed: Path) -> None:
     assert done.stderr == ""
 
 
+LITTLE_ROOM = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+from acl.main import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("room", "arguments"),
+    [
+        (16, "prove {run} 3 -o {out}"),
+        (16, "checkpoint {run} -o {out}"),
+        (16, "keygen --name lab --out {out}"),
+        (8192, "copy {run} {out}"),
+    ],
+)
+def test_a_file_that_there_is_no_room_for_is_named_and_no_damage(
+    sealed: Path, tmp_path: Path, room: int, arguments: str
+) -> None:
+    out = tmp_path / "new"
+    words = arguments.format(run=sealed, out=out).split()
+    said = subprocess.run(
+        [sys.executable, "-c", LITTLE_ROOM, str(room), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 1
+    assert f"{out} was not written" in said.stderr
+    assert said.stderr.count("\n") == 1
+    assert not out.exists()
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "acl", "--debug", "verify", str(tmp_path)],

@@ -125,7 +125,7 @@ def test_a_side_file_that_cannot_be_written_leaves_the_old_one_and_no_other(
         raise OSError(errno.ENOSPC, "no room")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="no room"):
+    with pytest.raises(OSError, match=r"no room: .*ledger.checkpoint.unsigned"):
         sidefile.write(ledger, SIGNED, signed=False)
     assert [p.name for p in ledger.parent.iterdir()] == ["ledger.checkpoint.unsigned"]
     assert sidefile.read(ledger)[0].claim.checkpoint == CHECKPOINT
