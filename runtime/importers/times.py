@@ -1,7 +1,6 @@
 """Times of foreign runs: ISO-8601 in UTC, or none."""
 
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any, Final
 
 EPOCH: Final = "times are numbers, read as seconds since 1970 (from 10^11 on milliseconds)"
@@ -37,11 +36,9 @@ def read_time(value: Any) -> tuple[str | None, str | None]:
 
 
 def _of_epoch(value: float) -> tuple[str | None, str]:
-    seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
-    if not isfinite(seconds):
-        return None, NO_TIME
     try:
+        seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
         time = datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
+    except (OverflowError, ValueError, OSError):  # NaN, the infinities, and what no year has
         return None, NO_TIME
     return time.isoformat().replace("+00:00", "Z"), EPOCH

@@ -23,7 +23,8 @@ def is_measure(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """True for a finite number that is no truth value."""
-    return type(value) in (int, float) and isfinite(value)
+    # An integer is finite, but isfinite refuses one that no float can hold.
+    return type(value) is int or (type(value) is float and isfinite(value))
 
 
 def split_measures(value: Any) -> tuple[Measures, dict[str, Any]]:

@@ -5,7 +5,6 @@ is no record. All else is kept where it does not fit, in `extra`, and told.
 """
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from ledger import events as ev
 from ledger.codec import MAX_TASK
 from runtime.importers.details.errors import error_of
+from runtime.importers.details.measures import is_number
 from runtime.importers.generic.header import task_id_of
 from runtime.importers.jsontext import NotARecord
 
@@ -54,8 +54,8 @@ def read_line(value: dict[str, Any]) -> GenericRecord:
         numeric=not isinstance(given, str),
         attempt=_attempt(rest.pop("attempt", None)),
         correct=_correct(rest.pop("correct", None)),
-        score=score if score is None or isfinite(score) else None,
-        odd_score=None if score is None or isfinite(score) else score,
+        score=score if is_number(score) else None,
+        odd_score=None if score is None or is_number(score) else score,
         error=_error(rest.pop("error", None), "error"),
         evaluation_error=_error(rest.pop("evaluation_error", None), "evaluation_error"),
         rest=rest,

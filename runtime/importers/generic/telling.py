@@ -17,6 +17,7 @@ NOT_OURS: Final = "fields that the form does not know, kept in extra"
 ODD_SCORE: Final = "a score that is not finite is no verdict: kept in extra"
 
 _ALIASES: Final = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+_MOST_DOLLARS: Final = 1e15
 _OF_A_TASK: Final = ("category", "checksum", "metadata")
 _OF_THE_RUN: Final = ("model", "benchmark", "harness")
 
@@ -178,7 +179,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_cost(value: Any) -> bool:
-    return is_number(value) and value >= 0
+    return is_number(value) and 0 <= value < _MOST_DOLLARS
 
 
 def _is_evaluator(value: Any) -> bool:

@@ -1,9 +1,9 @@
 """The aggregates as the source computed them, and what they say of the samples there should be."""
 
-from math import isfinite
 from typing import Any, Final
 
 from ledger.events import ReducerUse
+from runtime.importers.details.measures import is_number
 from runtime.importers.lm_eval.files import object_of
 from runtime.importers.plan import SourceMetrics
 from runtime.metrics.policies import COUNT_AS_ZERO, EXCLUDE
@@ -27,7 +27,7 @@ def source_metrics(document: dict[str, Any], only: str | None = None) -> SourceM
         for name, value in object_of(table).items():
             if name == "alias" or name.strip() == "":
                 continue
-            if type(value) in (int, float) and isfinite(value):
+            if is_number(value):
                 metrics[f"{task}/{name}"] = value
             else:
                 unavailable[f"{task}/{name}"] = f"the source says {value!r}"
@@ -55,7 +55,7 @@ def _means_as_uses(document: dict[str, Any], task: str) -> dict[str, tuple[Reduc
     told = {
         name: value
         for name, value in table.items()
-        if name.partition(",")[0] in means and type(value) in (int, float) and isfinite(value)
+        if name.partition(",")[0] in means and is_number(value)
     }
     uses = [make_use(name, AVG, k=1, policy=EXCLUDE) for name in told]
     return dict(

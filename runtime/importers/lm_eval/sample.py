@@ -1,5 +1,6 @@
 """One line of samples: a document under one filter, with its measures."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,3 +80,11 @@ def read_sample(value: dict[str, Any]) -> Sample:
 def is_truth(value: Number) -> bool:
     """True for what can be read as right or wrong."""
     return type(value) is bool or (is_number(value) and value in (0, 1))
+
+
+def as_float(value: Number) -> float:
+    """The value as a float; an integer that none can hold is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -10,7 +10,7 @@ from ledger import statistics
 from runtime.importers.jsontext import NotARecord, read_record
 from runtime.importers.lines import Line, few, lines_of, why_no_record
 from runtime.importers.lm_eval.files import Samples
-from runtime.importers.lm_eval.sample import Number, Sample, is_truth, read_sample
+from runtime.importers.lm_eval.sample import Number, Sample, as_float, is_truth, read_sample
 from runtime.importers.plan import Remark
 from runtime.importers.source import Source
 
@@ -26,7 +26,7 @@ class Column:
 
     def add(self, value: Number) -> None:
         """Take one more value."""
-        self.values.append(float(value))
+        self.values.append(as_float(value))
         self.truth = self.truth and is_truth(value)
 
     @property
@@ -78,7 +78,7 @@ class TaskScan:
                 given = told.get(name)
                 if not isinstance(given, int | float) or value is None:
                     continue
-                if not math.isclose(given, value, rel_tol=1e-6, abs_tol=_TOLERANCE):
+                if not math.isclose(as_float(given), value, rel_tol=1e-6, abs_tol=_TOLERANCE):
                     yield f"{self.name}: {name} is {given!r}, and its samples give {value!r}"
 
 

@@ -41,7 +41,7 @@ def _verdict(
     return ForeignVerdict(
         evaluator=ev.Evaluator(id=f"import:{FORMAT}", version=UNKNOWN),
         correct=bool(value) if value is not None and scan.judged_by_truth else None,
-        score=None if value is None else float(value),
+        score=None if value is None else value if type(value) is not bool else float(value),
         metrics=measures,
         reason=None if metric is None else f"{metric},{headline.filter}",
     )

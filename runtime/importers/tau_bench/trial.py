@@ -1,7 +1,7 @@
 """One trial as an attempt."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from ledger import events as ev
 from runtime.importers.details.measures import is_number
@@ -34,6 +34,7 @@ _BROKEN: Final = frozenset(
         "unexpected_error",
     }
 )
+_MOST_DOLLARS: Final = 1e15
 
 _UNFINISHED: Final = ev.Issue(
     severity="info",
@@ -104,7 +105,7 @@ def simulation_of(value: dict[str, Any], trial: Trial, task: dict[str, Any]) -> 
     cost = value.get("agent_cost")
     call = ForeignCall(
         model=None,
-        cost_usd=float(cost) if cost is not None and is_number(cost) and cost >= 0 else None,
+        cost_usd=cost if _is_cost(cost) else None,
         started_at=read_time(value.get("start_time"))[0],
         finished_at=read_time(value.get("end_time"))[0],
         flags=("total_of_attempt",),
@@ -152,6 +153,11 @@ def _verdict(trial: Trial, told: Any) -> ForeignVerdict:
         score=trial.reward,
         extra=told,
     )
+
+
+def _is_cost(value: Any) -> TypeGuard[float]:
+    """True for a number of dollars."""
+    return is_number(value) and 0 <= value < _MOST_DOLLARS
 
 
 def _error(info: dict[str, Any]) -> ev.ErrorInfo | None:

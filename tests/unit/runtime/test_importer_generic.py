@@ -137,6 +137,19 @@ def test_a_score_that_is_not_finite_is_kept_and_no_verdict(tmp_path, word):
     assert any("not finite" in one for one in told(report))
 
 
+def test_numbers_that_no_float_holds_are_kept_as_they_are(tmp_path):
+    huge = 10**400
+    fields = {"metrics": {"m": huge}, "cost_usd": huge, "started_at": huge, "final_answer": huge}
+    report = taken(tmp_path, HEADER, {"task_id": "a", "score": huge, **fields})
+    (result,) = events(report, "result.recorded")
+    (verdict,) = events(report, "evaluation.finished")
+    assert (verdict.score, verdict.metrics["m"], result.final_answer) == (huge, huge, huge)
+    assert result.extra == {"cost_usd": huge}
+    assert result.meta == {"started_at": huge}
+    assert "score.avg@1" not in metrics(report)
+    assert lost(report) == []
+
+
 def test_a_torn_tail_is_one_named_finding_and_the_run_has_no_end(tmp_path):
     lines = [{"task_id": name, "correct": True} for name in "abc"]
     report = taken(tmp_path, *lines, json.dumps(lines[0])[:20], end="")
