@@ -106,7 +106,13 @@ class RunBook:
         self._record(*told, *self._originals(source_of(self._run, path), task_id, number))
 
     def evaluated(self, task_id: str, number: int, data: bytes | None, error: str) -> None:
-        """An attempt ended, with its result as it was saved; without one it gave none."""
+        """An attempt ended, with its result as it was saved; without one it gave none.
+
+        What is saved before the tasks are known was made by another run, and is told when its task
+        ends or it is made again.
+        """
+        if not self._selected:
+            return
         attempt = self._attempt(task_id, number)
         begun = self._begin(task_id)
         if data is None:

@@ -6,6 +6,7 @@ says by `ACL_AGENTCOMPASS_PYTHON` where its Python is.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -229,6 +230,24 @@ def test_a_killed_run_keeps_what_was_acknowledged_and_can_be_taken_over(tmp_path
     again, _ = go(tmp_path, "again", "--reuse", "killed", *params(tasks=12))
     assert state_of(again).status == "completed"
     assert findings(again, again) == []
+
+
+def test_failed_tasks_of_another_run_are_made_again_and_told(tmp_path):
+    chosen = params(tasks=4, fatal=True)
+    first, _ = go(tmp_path, "first", *chosen)
+    again, log = go(tmp_path, "again", "--reuse", "first", *chosen)
+    assert "nothing more is recorded" not in log
+    assert findings(again, again) == []
+    state = state_of(again)
+    copy = tmp_path / "copy"
+    shutil.copytree(again, copy, ignore=shutil.ignore_patterns("ledger*"))
+    with LedgerView.open(do_import(copy, tmp_path / "imported").path) as view:
+        imported = fold(view.events())
+    assert state.counts() == imported.counts()
+    told = {(task.id, a.number): (a.status, len(a.retries)) for task, a in state.attempts()}
+    there = {(task.id, a.number): (a.status, len(a.retries)) for task, a in imported.attempts()}
+    assert told == there
+    assert first != again
 
 
 def test_a_ledger_that_cannot_be_written_leaves_the_run_as_it_is(tmp_path):

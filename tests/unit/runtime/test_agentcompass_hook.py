@@ -238,6 +238,24 @@ def test_another_release_with_the_same_methods_is_followed_and_named(monkeypatch
     ]
 
 
+def test_what_is_saved_before_the_tasks_are_known_is_of_another_run(kinds, tmp_path, caplog):
+    run = acted(kinds, tmp_path)
+    prepare = kinds["UnifiedEvaluationRuntime"].prepare
+    task = run.tasks()[0]["task_id"]
+    key = SimpleNamespace(task_id=task, attempt_index=1)
+
+    async def preparing(self):
+        await run.repository.save(SimpleNamespace(key=key, value=None, error="taken over"))
+        return await prepare(self)
+
+    kinds["UnifiedEvaluationRuntime"].prepare = preparing
+    run.begin()
+    run.act()
+    run.end()
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
+    assert state_of(run.run).tasks[task].attempts[1].status != "cancelled"
+
+
 # -- the desk ---------------------------------------------------------------------------------------
 
 
