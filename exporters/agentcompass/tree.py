@@ -30,6 +30,7 @@ from ledger.verify.finding import Finding, broken, unproven
 from ledger.view import Blobs
 
 _CHECKPOINT: Final = re.compile(r"details/.+/checkpoint\.json", re.DOTALL)
+_HOLDING: Final = frozenset({"original.recorded", "artifacts.collected"})
 _AT_WORK: Final = "details/running/"
 
 
@@ -85,7 +86,8 @@ class _Checking:
             fits = _fits(self._expected(place), found)
         if fits is None:
             yield unproven(
-                "tree_redacted", f"{path} is not checkable: what redaction left out is not known"
+                "tree_redacted",
+                f"{path} is not checkable: what redaction or erasure took is not known",
             )
         elif not fits:
             yield broken("tree_differs", f"{path} is not what the ledger says")
@@ -96,6 +98,8 @@ class _Checking:
             return
         if self._was_killed:
             yield unproven("tree_unfinished", f"{path} was written after the last event")
+        elif not _HOLDING.isdisjoint(self._state.lost_types):
+            yield unproven("tree_erased", f"{path} is not checkable: what held files was erased")
         else:
             yield broken("tree_extra", f"{path} is not part of the run")
 
@@ -107,8 +111,13 @@ class _Checking:
             return None
         digest = event.sha256
         if digest is None and not event.redactions:
-            digest = hashlib.sha256(b"".join(place.data(self._reading))).hexdigest()
+            data = b"".join(place.data(self._reading))
+            digest = self._digest_of(data, place.head)
         return _Expected(event.bytes, digest)
+
+    def _digest_of(self, data: bytes, seq: int) -> str | None:
+        """The digest of what an event holds, None where that was erased."""
+        return None if seq in self._reading.gaps else hashlib.sha256(data).hexdigest()
 
     def _expected_artifact(self, place: CollectedFile) -> _Expected | None:
         event = self._reading.event(place.seq, ArtifactsCollected)
@@ -119,7 +128,7 @@ class _Checking:
             contents = self._reading.value(place.seq, event.contents)
             content = contents.get(place.artifact.path) if isinstance(contents, dict) else None
             data = getattr(content, "data", None) or str(content or "").encode()
-            digest = hashlib.sha256(data).hexdigest()
+            digest = self._digest_of(data, place.seq)
         return _Expected(place.artifact.bytes, digest)
 
     def _has_plans(self, place: KeptFile) -> bool:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from acl.main import call
 from runtime.importers import ImportReport, Source
 from runtime.importers.agentcompass import AgentCompass
 from runtime.redact import Redactor
-from tests.agentcompass_runs import documents, exported, findings
+from tests.agentcompass_runs import documents, exported, findings, opened
 from tests.importer_runs import do_import, sample
 
 NAMES = ("k3-avg", "k3-fatal", "k3-reuse", "k3-sigkill")
@@ -110,6 +111,22 @@ def test_a_file_of_the_source_that_was_edited_is_found(sources, reports, tmp_pat
         "tree_extra",
         f"{more.relative_to(edited).as_posix()} is not part of the run",
     ) in found
+
+
+def test_a_file_that_was_erased_is_not_checkable_and_nothing_else_changes(tmp_path):
+    run = sample(tmp_path / "source", "k3-fatal")
+    report = do_import(run, tmp_path / "results")
+    before = exported(report.path, tmp_path / "before")
+    with opened(report.path) as (state, view):
+        seq = next(s for s in state.originals if view.event(s).event.path == "summary.md")
+    assert call(["erase", str(report.path), str(seq), "--reason", "asked for"]) == 0
+    for tree in (before, run):
+        found = findings(report.path, tree)
+        assert {one.severity for one in found} <= {"unproven", "note"}
+        assert any("summary.md" in one.message for one in found)
+    after = exported(report.path, tmp_path / "after")
+    assert files_of(before) - files_of(after) == {"summary.md"}
+    assert findings(report.path, after) == []
 
 
 def test_artifacts_come_back_under_whatever_name_they_had(tmp_path):
