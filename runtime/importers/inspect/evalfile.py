@@ -206,7 +206,7 @@ def _tell(archive: Archive, log: Log) -> None:
     if not archive.whole:
         log.tell("its directory is missing or broken: its members were found by their own headers")
     for name in archive.torn:
-        log.remarks.append(Remark(f"{log.name}/{name}", "the file ends in it"))
+        log.remarks.append(Remark(f"{log.name}/{name}", "the file ends in it", torn=True))
     if archive.rest:
         log.tell(archive.rest, placed=False, damage=True)
     for name in dict.fromkeys(archive.replaced):

@@ -108,5 +108,5 @@ def _tell(log: Log, parts: Parts) -> None:
     if parts.open == SAMPLES:
         torn = _name(log.data, len(log.samples))
         log.names.add(torn)
-        log.remarks.append(Remark(torn, "the file ends in it or before it"))
+        log.remarks.append(Remark(torn, "the file ends in it or before it", torn=True))
     log.tell(f"it is cut off after {log.data.file.size} bytes, {where}")

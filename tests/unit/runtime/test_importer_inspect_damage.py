@@ -53,6 +53,7 @@ def test_an_archive_cut_in_a_member_gives_all_before_it(tmp_path, zstd):
     assert "torn.eval/samples/3_epoch_1.json: the file ends in it" in told
     assert any("found by their own headers" in reason for reason in told)
     assert any("never ended" in reason for reason in told)
+    assert [one.torn for one in report.unplaced if not one.placed] == [True]
     assert not report.damaged
     state = state_of(report)
     assert sorted(state.tasks) == ["1", "2"]
@@ -218,6 +219,7 @@ def test_a_json_log_cut_in_a_sample_gives_all_before_it(tmp_path):
     told = reasons(report)
     assert any("sample 3: the file ends in it" in reason for reason in told)
     assert any("it is cut off after" in reason for reason in told)
+    assert [one.torn for one in report.unplaced if not one.placed] == [True]
     assert sorted(state_of(report).tasks) == ["1", "2"]
     assert (report.records_in, report.records_out) == (4, 3)
 
