@@ -5,10 +5,10 @@ attempts without a value: policy `unavailable`. A series without a value, as whe
 took it from the report, is no metric but is named in `extra.unavailable` with the reason.
 """
 
-from math import isfinite
 from typing import Any, Final
 
 from ledger import events as ev
+from runtime.importers.numbers import is_number
 from runtime.importers.plan import SourceMetrics
 
 POLICY: Final = "unavailable"
@@ -104,7 +104,7 @@ def _is_series(item: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and isfinite(value))
+    return value is None or is_number(value)
 
 
 def _is_count(value: Any) -> bool:

@@ -4,11 +4,11 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, Final
 
 from ledger import canonical
 from ledger import events as ev
+from runtime.importers.numbers import is_number
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 _TIMEOUTS: Final = (
@@ -36,7 +36,7 @@ class Plan:
             plan_hash=self.digest,
             applied_recipes=tuple(recipes) if fits and recipes else (),
             timeouts={
-                name: self.value[name] for name in _TIMEOUTS if _is_number(self.value.get(name))
+                name: self.value[name] for name in _TIMEOUTS if is_number(self.value.get(name))
             },
         )
 
@@ -71,10 +71,6 @@ def _entries(value: Any) -> Iterator[tuple[str, int, dict[str, Any]]]:
         for number, plan in (attempts if isinstance(attempts, dict) else {}).items():
             if _NUMBER.fullmatch(number) and isinstance(plan, dict):
                 yield task, int(number), plan
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)
 
 
 def _drop(*_: bytes) -> None:

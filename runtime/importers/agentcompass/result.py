@@ -5,7 +5,6 @@ number named `score`; no other metric may have these names there.
 """
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, Final, TypeGuard, get_args
 
 from ledger import events as ev
@@ -16,6 +15,7 @@ from runtime.importers.agentcompass.issues import (
     run_error,
 )
 from runtime.importers.jsontext import NotARecord
+from runtime.importers.numbers import is_measure, is_number
 
 EVALUATOR: Final = "import:agentcompass"
 
@@ -179,7 +179,7 @@ def _verdict(metrics: Any) -> Verdict:
             verdict.oddities.append("its metrics are no object; kept in extra")
         return verdict
     for name, value in metrics.items():
-        if type(value) not in (bool, int, float) or not isfinite(value):
+        if not is_measure(value):
             verdict.left[name] = value
             verdict.oddities.append(f"metric {name!r} is {value!r}, no measure; kept in extra")
         elif name == "correct" and type(value) is bool:
@@ -205,7 +205,7 @@ def _is_analysis(found: Any) -> bool:
     score = found.get("score")
     return (
         type(found.get("is_badcase")) in (bool, type(None))
-        and (score is None or (type(score) in (int, float) and isfinite(score)))
+        and (score is None or is_number(score))
         and isinstance(found.get("error"), str | None)
     )
 

@@ -1,11 +1,11 @@
 """One file of `retries/`: a try that was discarded, schema `agentcompass.retry.v1`."""
 
-from math import isfinite
 from typing import Any, Final
 
 from ledger import events as ev
 from runtime.importers.agentcompass.issues import decisive_error, parse_issues
 from runtime.importers.jsontext import NotARecord
+from runtime.importers.numbers import is_duration
 
 _FIELDS: Final = frozenset(
     (
@@ -51,7 +51,7 @@ def retried(record: dict[str, Any], task: str, attempt: int, number: int) -> ev.
         attempt=attempt,
         retry=number,
         max_retries=budget if type(budget) is int and budget >= 0 else number,
-        retry_delay_seconds=float(delay) if _is_delay(delay) else 0.0,
+        retry_delay_seconds=float(delay) if is_duration(delay) else 0.0,
         stage=stage if isinstance(stage, str) else "unknown",
         scope="evaluate" if scope == "evaluate" else "attempt",
         matched_pattern=pattern if isinstance(pattern, str) else None,
@@ -61,7 +61,3 @@ def retried(record: dict[str, Any], task: str, attempt: int, number: int) -> ev.
 
 
 _UNNAMED: Final = ev.ErrorInfo(code="unknown", message="the source names no error of this try")
-
-
-def _is_delay(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value) and value >= 0

@@ -15,11 +15,10 @@ from runtime.importers.details.errors import UNKNOWN, error_of, known_error
 from runtime.importers.details.measures import (
     analyses_of,
     collected_of,
-    is_number,
     is_told_as,
-    split_measures,
 )
 from runtime.importers.details.plans import is_plan
+from runtime.importers.numbers import is_number, split_measures
 
 EVALUATOR: Final = "import:details"
 

@@ -1,6 +1,5 @@
 """Values that must be what they seem before an event takes them: measures, files, analyses."""
 
-from math import isfinite
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -12,27 +11,6 @@ _FILE: Final = frozenset({"path", "bytes", "sha256", "content"})
 _ANALYSIS: Final = frozenset({"family", "is_badcase", "score", "details", "error", "error_info"})
 
 _NONE: Final = object()
-
-Measures = dict[str, bool | int | float]
-
-
-def is_measure(value: Any) -> bool:
-    """True for a truth value or a finite number."""
-    return type(value) is bool or is_number(value)
-
-
-def is_number(value: Any) -> bool:
-    """True for a finite number that is no truth value."""
-    # An integer is finite, but isfinite refuses one that no float can hold.
-    return type(value) is int or (type(value) is float and isfinite(value))
-
-
-def split_measures(value: Any) -> tuple[Measures, dict[str, Any]]:
-    """The measures of a `metrics` object, and all in it that is none."""
-    if not isinstance(value, dict):
-        return {}, {} if value is None else {"metrics": value}
-    measures = {name: item for name, item in value.items() if is_measure(item)}
-    return measures, {name: item for name, item in value.items() if name not in measures}
 
 
 def collected_of(value: Any, task: str, attempt: int) -> ev.ArtifactsCollected | None:

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from ledger import events as ev
-from runtime.importers.details.measures import is_number
 from runtime.importers.details.reading import Document
+from runtime.importers.numbers import is_number
 from runtime.importers.plan import SourceMetrics
 
 Computed = Literal["evaluation", "replay", "import"]

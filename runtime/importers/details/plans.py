@@ -3,11 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterator
-from math import isfinite
 from typing import Any, Final
 
 from ledger import canonical
 from ledger import events as ev
+from runtime.importers.numbers import is_number
 
 RECIPES: Final = "applied_recipes"
 TIMEOUTS: Final = "timeouts"
@@ -58,11 +58,7 @@ def _entries(value: Any) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 def _are_timeouts(value: Any) -> bool:
     # An export leaves empty limits out, so an object without any is the plan's own.
-    return isinstance(value, dict) and bool(value) and all(map(_is_number, value.values()))
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)
+    return isinstance(value, dict) and bool(value) and all(map(is_number, value.values()))
 
 
 def _drop(*_: bytes) -> None:

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from ledger import events as ev
 from runtime.importers.details.errors import UNKNOWN, error_of
-from runtime.importers.details.measures import is_number
 from runtime.importers.details.reading import Document
 from runtime.importers.jsontext import NotARecord
+from runtime.importers.numbers import is_duration
 from runtime.importers.source import SourceFile
 
 MAX_NUMBER: Final = 999_999_999
@@ -73,7 +73,7 @@ def retried(document: Document, task: str, attempt: int, number: int) -> ev.Atte
         attempt=attempt,
         retry=number,
         max_retries=budget if type(budget) is int and budget >= 0 else number,
-        retry_delay_seconds=float(delay) if is_number(delay) and delay >= 0 else 0.0,
+        retry_delay_seconds=float(delay) if is_duration(delay) else 0.0,
         stage=stage if isinstance(stage, str) else UNKNOWN,
         scope="evaluate" if value.get("scope") == "evaluate" else "attempt",
         matched_pattern=pattern if isinstance(pattern, str) else None,

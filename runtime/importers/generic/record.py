@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from ledger import events as ev
 from ledger.codec import MAX_TASK
 from runtime.importers.details.errors import error_of
-from runtime.importers.details.measures import is_number
 from runtime.importers.generic.header import task_id_of
 from runtime.importers.jsontext import NotARecord
+from runtime.importers.numbers import is_number
 
 _MOST_ATTEMPTS: Final = 2**32
 _ERROR_WORDS: Final = ("code", "message", "phase", "fatal", "traceback")

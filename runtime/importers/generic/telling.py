@@ -7,10 +7,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ledger import events as ev
-from runtime.importers.details.measures import is_number, split_measures
 from runtime.importers.foreign import UNKNOWN, ForeignAttempt, ForeignCall, ForeignVerdict
 from runtime.importers.generic.header import FORMAT
 from runtime.importers.generic.record import GenericRecord
+from runtime.importers.numbers import is_number, split_measures
 from runtime.importers.times import NO_TIME, NO_ZONE, read_time
 
 NOT_OURS: Final = "fields that the form does not know, kept in extra"

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from ledger import events as ev
 from runtime.importers.foreign import ForeignCall, ForeignTool
-from runtime.importers.inspect.fields import count, is_number, listed, number, section, text
+from runtime.importers.inspect.fields import count, listed, number, section, text
 from runtime.importers.inspect.resolving import Resolver
+from runtime.importers.numbers import is_number
 from runtime.importers.times import utc
 
 CACHE_HIT: Final = "cache_hit"

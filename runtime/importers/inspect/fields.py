@@ -1,7 +1,8 @@
 """Foreign values seen as the type that is wanted, or as nothing."""
 
-from math import isfinite
-from typing import Any, TypeGuard
+from typing import Any
+
+from runtime.importers.numbers import is_number
 
 
 def section(value: Any, *names: str) -> dict[str, Any]:
@@ -29,8 +30,3 @@ def count(value: Any) -> int | None:
 def number(value: Any) -> int | float | None:
     """A finite number."""
     return value if is_number(value) else None
-
-
-def is_number(value: Any) -> TypeGuard[int | float]:
-    """True for a finite number that is no truth value."""
-    return type(value) is int or (type(value) is float and isfinite(value))

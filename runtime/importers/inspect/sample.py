@@ -7,10 +7,11 @@ from typing import Any, Final
 from ledger import events as ev
 from runtime.importers.foreign import ForeignAttempt, ForeignRetry, ForeignVerdict
 from runtime.importers.inspect.calls import calls_of, flat_events
-from runtime.importers.inspect.fields import count, is_number, listed, section, text
+from runtime.importers.inspect.fields import count, listed, section, text
 from runtime.importers.inspect.resolving import Resolver
 from runtime.importers.inspect.scores import Scorers, measures, value_at
 from runtime.importers.inspect.values import read_value
+from runtime.importers.numbers import is_number
 
 EVALUATOR: Final = "import:inspect"
 

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from ledger.events import ReducerUse
-from runtime.importers.details.measures import is_number
 from runtime.importers.lm_eval.files import object_of
+from runtime.importers.numbers import is_number
 from runtime.importers.plan import SourceMetrics
 from runtime.metrics.policies import COUNT_AS_ZERO, EXCLUDE
 from runtime.metrics.reducers import AVG

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runtime.importers.details.measures import is_measure, is_number
 from runtime.importers.jsontext import NotARecord
+from runtime.importers.numbers import is_measure, is_number
 
 NO_FILTER: Final = "none"
 BYPASS: Final = "bypass"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from ledger import events as ev
-from runtime.importers.details.measures import is_number
 from runtime.importers.foreign import UNKNOWN, ForeignAttempt, ForeignCall, ForeignVerdict
 from runtime.importers.jsontext import NotARecord
+from runtime.importers.numbers import is_number
 from runtime.importers.tau_bench.results import FORMAT
 from runtime.importers.times import read_time
 
