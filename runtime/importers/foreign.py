@@ -6,11 +6,12 @@ words, and the order that the state machines want is kept here.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from ledger import events as ev
 from ledger.transitions import ERROR_STATUSES
-from runtime.importers.plan import Item, Original
+from runtime.importers.plan import Item, Original, Remark
 from runtime.importers.source import SourceFile
 from runtime.models import (
     BenchmarkSpec,
@@ -24,6 +25,15 @@ from runtime.models import (
 )
 
 UNKNOWN: Final = "unknown"
+
+# What holds results: a file of such a name is no mere text beside them.
+_OF_RECORDS: Final = frozenset({".json", ".jsonl", ".ndjson", ".eval"})
+
+
+def stranger(file: SourceFile, whole: str) -> Remark:
+    """The remark that a file is no part of `whole`; one that may hold results is not placed."""
+    placed = PurePosixPath(file.path).suffix.lower() not in _OF_RECORDS
+    return Remark(file.path, f"it is no part of {whole}, and only kept", placed=placed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,10 @@ class Samples:
 
 @dataclass(slots=True)
 class Files:
-    """All files by what they are; `strangers` are samples of another evaluation."""
+    """All files by what they are; `strangers` are samples of another evaluation.
+
+    `others` are of no kind that the harness writes.
+    """
 
     results: SourceFile | None = None
     document: dict[str, Any] = field(default_factory=dict)
@@ -38,6 +41,7 @@ class Files:
     fault: NotARecord | None = None
     samples: list[Samples] = field(default_factory=list)
     strangers: list[Samples] = field(default_factory=list)
+    others: list[SourceFile] = field(default_factory=list)
 
     @property
     def time(self) -> str | None:
@@ -62,6 +66,8 @@ def files_of(source: Source) -> Files:
             hint="put each with its samples in a directory of its own",
         )
     found = Files(results[0] if results else None)
+    known = {file.path for file in (*results, *samples)}
+    found.others = [file for file in source.files if file.path not in known]
     if found.results is not None:
         try:
             record = read_record(source.read(found.results))

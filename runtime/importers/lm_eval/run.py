@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from ledger import events as ev
 from ledger.errors import UsageError
-from runtime.importers.foreign import UNKNOWN, foreign_request, persistence_of, task_items
+from runtime.importers.foreign import (
+    UNKNOWN,
+    foreign_request,
+    persistence_of,
+    stranger,
+    task_items,
+)
 from runtime.importers.jsontext import read_record
 from runtime.importers.lm_eval.aggregates import (
     expected_samples,
@@ -28,12 +34,16 @@ _LONG: Final = frozenset({"results", "groups", "configs", "samples", "pretty_env
 
 @dataclass(slots=True)
 class Outline:
-    """All that was read; `whole` is False if samples or aggregates are not there."""
+    """All that was read; `whole` is False if samples or aggregates are not there.
+
+    `beside` are the remarks about files that are no part of it.
+    """
 
     source: Source
     files: Files
     scans: dict[str, TaskScan] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
+    beside: list[Remark] = field(default_factory=list)
     whole: bool = True
 
     def lose(self, place: str, reason: str, *, damage: bool = False, torn: bool = False) -> None:
@@ -70,6 +80,7 @@ def plan_of(source: Source) -> ImportPlan:
     )
     scans = found.scans.values()
     aggregates = 1 if found.files.results is not None else 0
+    beside = len(found.beside) + len(found.files.strangers)
     return ImportPlan(
         format=FORMAT,
         format_version=None,
@@ -81,8 +92,10 @@ def plan_of(source: Source) -> ImportPlan:
         persistence_params=persistence_of(request),
         selected=ev.TasksSelected(benchmark=benchmark, tasks=tuple(tasks)),
         items=lambda: _items(found),
-        records_in=sum(scan.records for scan in scans) + aggregates,
-        records_out=sum(scan.placed for scan in scans) + (aggregates if document else 0),
+        records_in=sum(scan.records for scan in scans) + aggregates + beside,
+        records_out=sum(scan.placed for scan in scans)
+        + (aggregates if document else 0)
+        + sum(one.placed for one in found.beside),
         started_at=read_time(document.get("date"))[0],
         remarks=tuple(found.remarks),
     )
@@ -96,6 +109,8 @@ def _outline(source: Source) -> Outline:
         found.lose(files.results.path, f"no results: {files.fault}", damage=not files.fault.cut)
     for one in files.strangers:
         found.lose(one.file.path, "samples of another evaluation than the results")
+    found.beside = [stranger(file, "the evaluation") for file in files.others]
+    found.remarks += found.beside
     for samples in files.samples:
         scan = found.scans.setdefault(samples.task, TaskScan(samples.task))
         scan_task(source, samples, scan)

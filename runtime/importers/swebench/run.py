@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from ledger import events as ev
 from ledger.errors import UsageError
-from runtime.importers.foreign import UNKNOWN, foreign_request, persistence_of, task_items
+from runtime.importers.foreign import (
+    UNKNOWN,
+    foreign_request,
+    persistence_of,
+    stranger,
+    task_items,
+)
 from runtime.importers.jsontext import NotARecord, read_record
 from runtime.importers.plan import (
     ImportPlan,
@@ -104,6 +110,9 @@ def _outline(source: Source) -> Outline:
             f"{source.root} holds several runs: {', '.join(sorted(names)[:_LISTED])}",
             hint="import each by itself",
         )
+    for file in layout.others:
+        if not _is_derived(file.path):
+            found.remarks.append(stranger(file, "the harness's results"))
     for file, first in layout.doubles:
         found.remarks.append(Remark(file.path, f"of the same instance as {first}", damage=True))
     for file in layout.reports:
@@ -118,6 +127,11 @@ def _outline(source: Source) -> Outline:
                 Remark(file.path, str(fault), damage=not fault.cut, torn=fault.cut)
             )
     return found
+
+
+def _is_derived(path: str) -> bool:
+    """True for tables that the leaderboard makes of results, such as `resolved_by_repo.json`."""
+    return PurePosixPath(path).name.startswith("resolved_by_")
 
 
 def _read_summary(found: Outline, file: SourceFile) -> None:

@@ -13,6 +13,7 @@ from runtime.importers.foreign import (
     ForeignAttempt,
     foreign_request,
     persistence_of,
+    stranger,
     task_items,
 )
 from runtime.importers.jsontext import NotARecord
@@ -126,7 +127,10 @@ def _outline(source: Source, file: SourceFile) -> Outline:
         raise UsageError(f"{file.path} cannot be read: {fault}") from None
     found = Outline(source, file, results.newer, results.head or {})
     found.remarks += [Remark(path, f"left alone: {why}") for path, why in source.skipped]
-    found.records = len(results.trials) + len(results.faults) + len(results.cut)
+    beside = [stranger(one, "the results") for one in _beside(source, file, newer=results.newer)]
+    found.remarks += beside
+    found.placed = sum(one.placed for one in beside)
+    found.records = len(beside) + len(results.trials) + len(results.faults) + len(results.cut)
     found.records += bool(results.torn)
     for place, why in results.cut:
         found.lose(place, f"no trial: {why}", damage=False, torn=True)
@@ -148,6 +152,15 @@ def _outline(source: Source, file: SourceFile) -> Outline:
         raise UsageError(f"{file.path} holds no trial that can be read")
     _count_missing(found, torn=results.torn is not None)
     return found
+
+
+def _beside(source: Source, file: SourceFile, *, newer: bool) -> Iterator[SourceFile]:
+    """The files that are neither the results nor simulations that belong to them."""
+    folder = file.path.rpartition("/")[0]
+    prefix = f"{folder}/{SIMULATIONS}" if folder else SIMULATIONS
+    for one in source.files:
+        if one is not file and not (newer and one.path.startswith(prefix)):
+            yield one
 
 
 def _place(found: Outline, results: Results, index: int, trial: Trial) -> None:

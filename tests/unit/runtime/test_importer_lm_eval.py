@@ -10,7 +10,7 @@ from ledger import LedgerView
 from ledger.errors import UsageError
 from runtime.replay import replay
 from tests.foreign_sources import SHARED, lost, recognised, take, told, write_json, write_lines
-from tests.importer_runs import events, state_of
+from tests.importer_runs import events, originals, state_of
 
 REAL = SHARED / "lm_eval"
 TIME = "2026-01-21T03-44-18.458309"
@@ -246,6 +246,20 @@ def test_a_sample_that_is_there_twice_counts_once_and_another_never(tmp_path):
         evaluation(tmp_path / "o", None, t=[sample(0), sample(0, 0.0)]), tmp_path / "results"
     )
     assert other.damaged
+
+
+def test_a_file_of_no_known_kind_is_named_and_kept(tmp_path):
+    value = aggregates(counts={"t": 1}, t={"exact_match,none": 1.0})
+    source = evaluation(tmp_path / "s", value, t=[sample(0)])
+    (source / "notes.txt").write_text("mine")
+    write_json(source / "airline.json", [{"task_id": 1, "reward": 1.0}])
+    report = take(source, tmp_path / "results")
+    why = "it is no part of the evaluation, and only kept"
+    assert lost(report) == [f"airline.json: {why}"]
+    assert f"notes.txt: {why}" in told(report)
+    assert (report.records_in, report.records_out) == (4, 3)
+    assert state_of(report).finished is not None
+    assert set(originals(report)) >= {"airline.json", "notes.txt"}
 
 
 def test_aggregates_alone_are_refused(tmp_path):

@@ -256,6 +256,20 @@ def test_trajectories_named_after_an_instance_belong_to_it(tmp_path):
     assert kept["README.md"].task is None
 
 
+def test_a_file_of_no_known_kind_is_named_and_kept(tmp_path):
+    source = tmp_path / "s"
+    add(source, A, report(A))
+    (source / "README.md").write_text("mine")
+    write_json(source / "results" / "resolved_by_repo.json", {"astropy": {"resolved": 1}})
+    write_json(source / "airline.json", [{"task_id": 1, "reward": 1.0}])
+    done = take(source, tmp_path / "results")
+    why = "it is no part of the harness's results, and only kept"
+    assert lost(done) == [f"airline.json: {why}"]
+    assert told(done) == [f"README.md: {why}"]
+    assert (done.records_in, done.records_out) == (4, 3)
+    assert set(originals(done)) >= {"README.md", "airline.json", "results/resolved_by_repo.json"}
+
+
 @pytest.mark.parametrize("form", ["list", "object"])
 def test_predictions_come_in_two_more_forms(tmp_path, form):
     source = tmp_path / "s"

@@ -9,7 +9,7 @@ from ledger import LedgerView
 from ledger.errors import UsageError
 from runtime.replay import replay
 from tests.foreign_sources import SHARED, lost, recognised, take, told, write_json
-from tests.importer_runs import events, state_of
+from tests.importer_runs import events, originals, state_of
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "tau_bench" / "gpt-4o-airline.json"
 REAL = SHARED / "tau_bench" / "gpt-4o-airline.json"
@@ -164,6 +164,19 @@ def test_several_files_are_several_runs(tmp_path):
         write_json(tmp_path / "source" / f"{name}.json", [trial()])
     with pytest.raises(UsageError, match=r"a\.json, b\.json"):
         take(tmp_path / "source", tmp_path / "results")
+
+
+def test_a_file_of_no_known_kind_is_named_and_kept(tmp_path):
+    source = tmp_path / "s"
+    write_json(source / "run.json", [trial()])
+    (source / "notes.txt").write_text("mine")
+    (source / "more.jsonl").write_text('{"task_id": "a", "correct": true}\n')
+    report = take(source, tmp_path / "results")
+    why = "it is no part of the results, and only kept"
+    assert lost(report) == [f"more.jsonl: {why}"]
+    assert told(report) == [f"notes.txt: {why}"]
+    assert (report.records_in, report.records_out) == (3, 2)
+    assert set(originals(report)) >= {"more.jsonl", "notes.txt"}
 
 
 def test_nan_is_kept_and_told(tmp_path):
