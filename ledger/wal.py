@@ -86,9 +86,11 @@ def unread_commits(ledger: Path) -> str | None:
         file = os.open(wal_path(ledger), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    # Of a directory no file object can be made.
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        return None
     with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return None
         head = opened.read(_HEADER.size)
         if len(head) < _HEADER.size:
             return None

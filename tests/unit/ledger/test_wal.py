@@ -1,5 +1,6 @@
 """The -wal files here are made by a writer that is killed, then damaged."""
 
+import os
 import random
 import shutil
 import struct
@@ -112,6 +113,23 @@ def test_frames_of_an_earlier_log_behind_a_new_one_are_no_damage(folder: Path) -
     for count in (1, commits(newer)[0] + 1, commits(newer)[2] + 1):
         end = 32 + count * FRAME
         assert fault(folder, newer[:end] + wal[end:]) is None
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "pipe"])
+def test_what_is_no_file_hides_no_commits_and_is_named_by_who_opens_the_ledger(
+    folder: Path, kind: str
+) -> None:
+    wal_of(folder).rename(folder / "aside")
+    if kind == "directory":
+        wal_of(folder).mkdir()
+    elif kind == "link":
+        wal_of(folder).symlink_to(folder / "aside")
+    else:
+        os.mkfifo(wal_of(folder))
+    assert unread_commits(folder / "ledger.sqlite") is None
+    for look in (Ledger.open, LedgerView.open):
+        with pytest.raises(LedgerDamaged, match=r"sqlite-wal is not a file"):
+            look(folder)
 
 
 @pytest.mark.parametrize("place", ["header", "frame"])
