@@ -26,8 +26,11 @@ def keygen(
 
     Auditors need the verifier key. Whoever has FILE can sign; it is never replaced.
     """
+    from ledger.errors import UsageError
     from ledger.keys import CosigningKey, SigningKey
 
+    if str(out) == "-":
+        raise UsageError("a secret key is not printed", hint="name a file with --out FILE")
     key = CosigningKey.generate(name) if witness else SigningKey.generate(name)
     write_new(out, f"{key.encode()}\n".encode(), mode=0o600)
     verifier = key.verifier.encode()

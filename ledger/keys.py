@@ -43,8 +43,10 @@ _SMALL_ORDER: Final = frozenset(
     }
 )
 _KEY_ID: Final = re.compile(r"[0-9a-f]{8}")
-# A log's name becomes a part of origins, which are narrower than names of keys.
-_LOG_NAME: Final = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
+# A log's name becomes a part of origins, which are narrower than names of keys and end up in URLs
+# and paths, where `.` and `..` lead elsewhere.
+_PART: Final = r"(?!\.\.?(?:/|\Z))[a-z0-9._-]+"
+_LOG_NAME: Final = re.compile(f"{_PART}(?:/{_PART})*")
 _RESERVED: Final = "unsigned"
 
 Entropy = Callable[[int], bytes]
@@ -186,7 +188,8 @@ class SigningKey(_PrivateKey):
         if not _LOG_NAME.fullmatch(self.name) or len(self.name) > MAX_NAME:
             raise KeyRefused(
                 f"{self.name!r} cannot name a signing key",
-                hint=f"use up to {MAX_NAME} of a-z 0-9 . _ - with single slashes between them",
+                hint=f"use up to {MAX_NAME} of a-z 0-9 . _ - with single slashes between them,"
+                " and no part `.` or `..`",
             )
         if self.name == _RESERVED:
             raise KeyRefused(f"{_RESERVED!r} is what ledgers without a key are called")

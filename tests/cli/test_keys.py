@@ -86,7 +86,14 @@ def test_keygen_replaces_nothing(acl: Acl, tmp_path: Path, key: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("name", ["Lab", "unsigned", "a b", ""])
+def test_keygen_prints_no_secret_key(acl: Acl, tmp_path: Path) -> None:
+    said = acl("keygen", "--name", "lab", "--out", "-")
+    assert (said.status, said.out) == (2, "")
+    assert "a secret key is not printed" in said.err
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("name", ["Lab", "unsigned", "a b", "", "..", "lab/../eval", "./lab"])
 def test_keygen_refuses_a_name_and_leaves_no_file(acl: Acl, tmp_path: Path, name: str) -> None:
     said = acl("keygen", "--name", name, "--out", tmp_path / "k")
     assert said.status == 2

@@ -126,6 +126,17 @@ def test_names_that_would_give_two_spellings_of_one_origin_are_refused(name):
         SigningKey.generate(name)
 
 
+@pytest.mark.parametrize("name", [".", "..", "../a", "a/..", "a/./b", "a/../b"])
+def test_names_with_a_part_that_leads_elsewhere_in_a_path_are_refused(name):
+    with pytest.raises(KeyRefused, match="cannot name a signing key"):
+        SigningKey.generate(name)
+
+
+@pytest.mark.parametrize("name", ["...", ".a", "a.", "..a/b..", "lab.example/e.v-al_1"])
+def test_dots_within_a_part_are_a_name(name):
+    assert SigningKey.parse(SigningKey.generate(name).encode()).name == name
+
+
 def test_no_message_and_no_representation_quotes_a_secret():
     key = SigningKey.generate("lab")
     secret = key.encode()
