@@ -125,6 +125,8 @@ def _headline(state: Any) -> str | None:
     for mark in ("accuracy", "correct.", "score.", "@"):
         for name, value in event.metrics.items():
             if mark in name:
+                # A source does not tell what each of its numbers is of.
                 of = (event.details.get(name) or {}).get("denominator")
-                return f"{name}={number(value)} of {of}"
+                share = "" if of is None else f" of {of}"
+                return f"{name}={number(value)}{share}"
     return None

@@ -1,3 +1,4 @@
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -84,3 +85,16 @@ def test_the_archive_of_an_import_names_the_whole_command(
     assert acl("export", "-f", "jobs", imported["path"], "artifacts").status == 0
     script = tmp_path / "artifacts" / "archives" / "run_001" / "scripts" / "command.sh"
     assert script.read_text() == "#!/bin/sh\nacl import source\n"
+
+
+def test_a_number_whose_denominator_the_source_does_not_tell_is_listed_alone(
+    acl: Acl, tmp_path: Path
+) -> None:
+    line = {"doc_id": 0, "resps": [["4"]], "filtered_resps": ["4"], "target": "4", "accuracy": 1.0}
+    table = {"results": {"t": {"accuracy,none": 1.0}}, "configs": {"t": {}}}
+    source = tmp_path / "evaluation"
+    source.mkdir()
+    (source / "samples_t_2026-01-21T03-44-18.458309.jsonl").write_text(json.dumps(line) + "\n")
+    (source / "results_2026-01-21T03-44-18.458309.json").write_text(json.dumps(table))
+    assert acl("import", source).status == 0
+    assert acl("ls", "--json").lines()[0]["headline"] == "t/accuracy,none=1.0000"

@@ -92,6 +92,7 @@ def read_run(source: Source) -> ForeignRun:
     if report is not None and run.metrics is None:
         run.remarks.append(Remark("metrics.json", "it holds no series of metrics", damage=True))
     _tell_times(run)
+    _tell_lost_tasks(run)
     _tell_the_rest(run)
     return run
 
@@ -226,6 +227,16 @@ def _homeless(run: ForeignRun) -> list[SourceFile]:
     told |= {id(other) for task in run.tasks for other in task.superseded}
     lost = [file for files in run.layout.tasks if id(files) not in told for file in files.all()]
     return [*lost, *run.layout.foreign, *run.layout.unfinished]
+
+
+def _tell_lost_tasks(run: ForeignRun) -> None:
+    """Name the tasks of a run that completed of which it can have left more than is there."""
+    if run.info.get("status") != "completed":
+        return
+    for task in run.tasks:
+        if not task.published:
+            reason = f"the run completed, and holds no result of task {task.task_id!r}"
+            run.remarks.append(Remark("details", reason, damage=True))
 
 
 def _tell_times(run: ForeignRun) -> None:

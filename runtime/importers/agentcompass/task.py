@@ -184,6 +184,9 @@ class TaskReader:
             return sorted(found | indexed | self.task.attempts)
         for number in sorted(indexed - found):
             self._tell(f"attempt {number} is named and has no files", damage=True)
+        for number in sorted(found):
+            if self._files_of(number).result is None:
+                self._tell(f"attempt {number} has no result.json", damage=True)
         for number in sorted(found - indexed):
             self._tell(f"attempt {number} has files and is not named")
         return sorted(found | indexed)

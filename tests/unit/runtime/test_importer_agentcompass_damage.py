@@ -54,6 +54,26 @@ def import_whole(run: Path, results: Path) -> ImportReport:
     return report
 
 
+def test_a_result_that_is_gone_is_damage(run, import_run):
+    (task_path(run, "t1") / "attempt-1" / "checkpoint.json").write_text("{}")
+    (task_path(run, "t1") / "attempt-1" / "result.json").unlink()
+    report = import_run()
+    index = (task_path(run, "t1") / "task.json").relative_to(run).as_posix()
+    reason = "attempt 1 has no result.json"
+    assert report.unplaced == (Remark(index, reason, placed=True, damage=True),)
+
+
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+def test_a_task_that_is_gone_of_a_run_that_completed_is_damage(tmp_path, status):
+    plans = {task: {"attempts": {"1": {}}} for task in ("t1", "t2")}
+    run = small_run(tmp_path / "run", status=status, resolved_execution_plans=plans)
+    report = import_whole(run, tmp_path / "results")
+    reason = "the run completed, and holds no result of task 't2'"
+    expected = (Remark("details", reason, damage=True),) if status == "completed" else ()
+    assert report.unplaced == expected
+    assert sorted(state_of(report).tasks) == ["t1", "t2"]
+
+
 # An import with all its checks costs a tenth of a second.
 EXAMPLES = 25
 FILES = (
