@@ -21,6 +21,7 @@ def annotate(
     """Add a remark to a ledger, open or sealed, and a checkpoint that covers it."""
     from acl.keys import signers_given
     from acl.redacting import redacted
+    from acl.unsigned import recorded
     from ledger.errors import UsageError
     from ledger.events import AnnotationAdded
     from ledger.store import Ledger
@@ -33,7 +34,8 @@ def annotate(
     event = AnnotationAdded(text=words, author=name, redactions=redactions + more or None)
     with Ledger.open(run, amends=True) as ledger:
         receipt = ledger.append(event)
-        checkpoint = ledger.checkpoint(*signers)
+        with recorded(f"the remark stands, as event {receipt.first}", run):
+            checkpoint = ledger.checkpoint(*signers)
     told = {
         "event": receipt.first,
         "size": checkpoint.size,

@@ -72,16 +72,13 @@ def _erase(
     run: str, named: dict[str, Any], signers: "Sequence[SigningKey]", results_dir: Path | None
 ) -> dict[str, Any]:
     """Erase, and tell what was done."""
-    from ledger.errors import AclError
+    from acl.unsigned import recorded
     from ledger.store import Ledger
 
     with Ledger.open(run, amends=True) as ledger:
         seq, plan = ledger.erase(**named)
-        try:
+        with recorded(f"all is erased, by event {seq}", run):
             checkpoint = ledger.checkpoint(*signers)
-        except AclError as error:
-            error.message = f"all is erased, by event {seq}, but not signed: {error.message}"
-            raise
         done = {
             "event": seq,
             "size": checkpoint.size,

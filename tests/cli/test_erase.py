@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +99,55 @@ def test_a_key_signs_what_was_amended(acl: Acl, sealed: Path, tmp_path: Path) ->
     assert found["ok"]
     assert f"the first {found['size']} events are signed by judge" in found["proven"]
     assert found["sealed_at"] == found["size"] - 2
+
+
+AMENDING = [
+    (("annotate", "--author", "me", "good"), "the remark stands, as event"),
+    (("erase", 5, "--reason", "r"), "all is erased, by event"),
+]
+
+
+@pytest.mark.parametrize(("amend", "stands"), AMENDING, ids=["annotate", "erase"])
+@pytest.mark.parametrize("state", ["sealed", "killed"])
+def test_what_stands_unsigned_for_want_of_a_state_directory_is_signed_later(
+    acl: Acl,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    amend: tuple[str, ...],
+    stands: str,
+) -> None:
+    run, key = request.getfixturevalue(state), tmp_path / "key"
+    vkey = acl("keygen", "--name", "judge", "--out", key).out.strip()
+    with monkeypatch.context() as patched:
+        patched.setenv("ACL_STATE_DIR", str(key / "no directory"))
+        said = acl(amend[0], run, *amend[1:], "--signing-key", key)
+    assert (said.status, said.out) == (1, "")
+    assert said.err.count("\n") == 1
+    for words in (stands, "not signed", "ACL_STATE_DIR", f"acl checkpoint {run} --signing-key"):
+        assert words in said.err
+    assert acl("checkpoint", run, "--signing-key", key).status == 0
+    found = acl("verify", run, "--key", vkey, "--json").document()
+    assert found["ok"]
+    assert f"the first {found['size']} events are signed by judge" in found["proven"]
+
+
+@pytest.mark.parametrize(("amend", "stands"), AMENDING, ids=["annotate", "erase"])
+def test_what_stands_where_a_signature_is_refused_is_said(
+    acl: Acl, sealed: Path, tmp_path: Path, amend: tuple[str, ...], stands: str
+) -> None:
+    key, older = tmp_path / "key", tmp_path / "an older copy"
+    acl("keygen", "--name", "judge", "--out", key)
+    shutil.copytree(sealed, older)
+    acl("annotate", sealed, "--author", "me", "seen", "--signing-key", key)
+    said = acl(amend[0], older, *amend[1:], "--signing-key", key)
+    assert (said.status, said.out) == (4, "")
+    for words in (stands, "another history", "restore the ledger", f"acl checkpoint '{older}'"):
+        assert words in said.err
+    with LedgerView.open(older) as view:
+        kind = view.event(view.size - 1).type
+    assert kind in ("annotation.added", "payload.erased")
 
 
 def test_a_remark_enters_an_open_and_a_sealed_ledger(acl: Acl, sealed: Path, killed: Path) -> None:
