@@ -127,7 +127,7 @@ def _cosign(
     """
     from ledger import note, sidefile, tlog
     from ledger.errors import AclError, LedgerLocked, UsageError
-    from runtime.witness.client import ask_witness, path_of
+    from runtime.witness.client import accept, ask_witness, path_of
 
     claim = sidefile.parse(data)
     if claim.signed is None:
@@ -137,9 +137,7 @@ def _cosign(
     signed, failures = claim.signed, []
     for url in urls:
         try:
-            more = note.with_lines(signed, ask_witness(url, data, prove))
-            note.good_lines(more, verifiers)
-            signed = more
+            signed = accept(signed, ask_witness(url, data, prove), verifiers)
         except UsageError:
             raise
         except AclError as error:

@@ -53,6 +53,26 @@ def ask_witness(url: str, signed: bytes, prove: Prove) -> tuple[note.Signature, 
     raise WitnessFailed(f"{url} knows another size each time")
 
 
+def accept(
+    signed: note.SignedNote,
+    lines: Sequence[note.Signature],
+    verifiers: Sequence[note.Verifier] = (),
+) -> note.SignedNote:
+    """Return a note with what a witness answered to it.
+
+    A witness could answer a line of another one, and spoil what that one signed: a line that is
+    there already is replaced only by one that a key of `verifiers` proves. Raises ProofInvalid
+    where a line that names one of them is not of it, and for more lines than a note can hold.
+    """
+    known = {(one.name, one.key_id) for one in verifiers}
+    held = {(line.name, line.key_id) for line in signed.signatures} - known
+    new = {(line.name, line.key_id): line for line in lines}
+    more = note.with_lines(signed, [line for who, line in new.items() if who not in held])
+    note.good_lines(more, verifiers)
+    note.format_note(more)
+    return more
+
+
 def _post(url: str, body: bytes) -> Answer:
     # What is not asked for compressed is not expanded either: an answer is as long as it is.
     headers = {"Accept-Encoding": "identity"}

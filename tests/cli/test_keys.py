@@ -46,6 +46,26 @@ def witness(tmp_path: Path) -> Iterator[str]:
             thread.join()
 
 
+@contextmanager
+def liar(*lines: note.Signature) -> Iterator[str]:
+    """A witness that answers one request with these lines, whatever it is asked."""
+
+    class Liar(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"".join(map(note.format_line, lines)))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Liar) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        thread.join()
+
+
 def policy(tmp_path: Path, quorum: str) -> Path:
     path = tmp_path / "policy"
     path.write_text(
@@ -213,25 +233,48 @@ def test_a_false_signature_of_a_witness_whose_key_is_given_is_told_and_not_kept(
     before = (sealed / "ledger.checkpoint").read_bytes()
     line = note.Signature(WITNESS.name, WITNESS.key_id, b"\0" * 72)
 
-    class Liar(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(note.format_line(line))
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Liar) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        keys = ("--key", WITNESS.verifier.encode(), "--key", other.encode())
+    keys = ("--key", WITNESS.verifier.encode(), "--key", other.encode())
+    with liar(line) as url:
         said = acl("checkpoint", sealed, "--witness", url, *keys)
-        thread.join()
     assert said.status == 1
     assert "said to be of w.example is not" in said.err
     assert (sealed / "ledger.checkpoint").read_bytes() == before
+
+
+def test_a_witness_cannot_spoil_what_another_one_signed(
+    acl: Acl, sealed: Path, key: Path, tmp_path: Path
+) -> None:
+    liars_own = CosigningKey("liar.example", b"\3" * 32)
+    own = note.Signature(liars_own.name, liars_own.key_id, b"\1" * 72)
+    with witness(tmp_path) as url:
+        assert acl("checkpoint", sealed, "--signing-key", key, "--witness", url).status == 0
+    with liar(note.Signature(WITNESS.name, WITNESS.key_id, b"\0" * 72), own) as url:
+        told = acl("checkpoint", sealed, "--witness", url, "--json").document()
+    assert told["signatures"] == [KEY.name, WITNESS.name, liars_own.name]
+    assert acl("verify", sealed, "--policy", policy(tmp_path, "w")).status == 0
+
+
+def test_a_place_that_a_liar_took_is_given_to_the_witness_whose_key_is_named(
+    acl: Acl, sealed: Path, key: Path, tmp_path: Path
+) -> None:
+    wanted = policy(tmp_path, "w")
+    with liar(note.Signature(WITNESS.name, WITNESS.key_id, b"\0" * 72)) as url:
+        acl("checkpoint", sealed, "--signing-key", key, "--witness", url)
+    assert acl("verify", sealed, "--policy", wanted).status != 0
+    with witness(tmp_path) as url:
+        assert acl("checkpoint", sealed, "--witness", url, "--policy", wanted).status == 0
+    assert acl("verify", sealed, "--policy", wanted).status == 0
+
+
+def test_more_lines_than_a_note_holds_are_the_failure_of_who_answered_them(
+    acl: Acl, sealed: Path, key: Path, tmp_path: Path
+) -> None:
+    lines = [note.Signature("x", bytes([0, 0, 0, n]), b"\0" * 72) for n in range(100)]
+    with liar(*lines) as one, witness(tmp_path) as other:
+        said = acl("checkpoint", sealed, "--signing-key", key, "--witness", one, "--witness", other)
+    assert said.status == 1
+    assert "this one 101" in said.err
+    assert WITNESS.name in said.out
 
 
 def test_unsigned_checkpoints_are_for_no_witness(acl: Acl, sealed: Path, tmp_path: Path) -> None:
