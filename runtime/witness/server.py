@@ -2,18 +2,22 @@
 
 import logging
 import re
+import socket
+import sys
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final
+from typing import Any, Final
 
 from ledger import note
 from ledger.errors import AclError
 from ledger.keys import CosigningKey, LogKey
+from runtime.witness.connections import Connections
 from runtime.witness.judge import Answer, Refused, check_growth, check_log, cosign, parse_request
 from runtime.witness.store import WitnessStore
 
 _MOST_BODY: Final = 64 * 1024
 _PATIENCE: Final = 30.0
+_MOST_CONNECTIONS: Final = 64
 _MONITORED: Final = re.compile(r"/([0-9a-f]{64})/checkpoint")
 _LENGTH: Final = re.compile(r"[0-9]{1,6}")
 
@@ -60,14 +64,50 @@ class Witness:
 
 
 class WitnessServer(ThreadingHTTPServer):
-    """Serves a witness at (host, port); port 0 takes a free one."""
+    """Serves a witness at (host, port); port 0 takes a free one.
+
+    `most` connections are open at once, and each request has `patience` seconds in all.
+    """
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], witness: Witness) -> None:
-        super().__init__(address, _Handler)
+    def __init__(
+        self,
+        address: tuple[str, int],
+        witness: Witness,
+        *,
+        most: int = _MOST_CONNECTIONS,
+        patience: float = _PATIENCE,
+    ) -> None:
         self.witness = witness
+        self.connections = Connections(most, patience)
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, if there is room."""
+        if self.connections.enter(request):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        # First: what is closed must not be shut, its number may be that of another by then.
+        self.connections.leave(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Drop who is too slow; the loop calls this twice a second."""
+        self.connections.drop_overdue()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base's
+        """Log what went wrong with a connection; that a client went away is nothing wrong."""
+        error = sys.exception()
+        if isinstance(error, ConnectionError):
+            _log.info("%s went away", client_address[0])
+        else:
+            _log.error("a request of %s failed", client_address[0], exc_info=error)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -76,6 +116,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "acl-witness"
     sys_version = ""
+    connection: socket.socket
+
+    def handle_one_request(self) -> None:
+        """Serve one request; its time begins now."""
+        self.server.connections.renew(self.connection)
+        super().handle_one_request()
 
     def do_POST(self) -> None:
         """Take a checkpoint."""
@@ -89,6 +135,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(Answer(413 if length.isdigit() else 411, b"a small body is wanted\n"))
             return
         body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            # The client, or its time, is gone: a part of a request is none.
+            self.close_connection = True
+            return
         if self.path != "/add-checkpoint":
             self._answer(Answer(404, b"POST goes to /add-checkpoint\n"))
         else:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -129,8 +129,8 @@ def test_a_store_that_cannot_be_written_is_refused_at_once(tmp_path):
 
 
 @contextmanager
-def serving(judge):
-    with WitnessServer(("127.0.0.1", 0), judge) as server:
+def serving(judge, **limits):
+    with WitnessServer(("127.0.0.1", 0), judge, **limits) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -255,6 +255,67 @@ def test_odd_requests_over_http_are_refused_and_the_witness_goes_on(tmp_path):
         name, port = host.split(":")
         with socket.create_connection((name, int(port))):
             assert httpx.post(url + "/add-checkpoint", content=request(0, 3)).status_code == 200
+
+
+def slow_to(url):
+    """A client that has begun a request and does not end it."""
+    name, port = url.removeprefix("http://").split(":")
+    peer = socket.create_connection((name, int(port)), timeout=30)
+    peer.sendall(b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 1000\r\n\r\nold")
+    return peer
+
+
+def is_dropped(peer):
+    with suppress(ConnectionError):
+        return peer.recv(100) == b""
+    return True
+
+
+def test_slow_clients_that_take_all_the_room_make_way_for_others(tmp_path):
+    with ExitStack() as stack:
+        url = stack.enter_context(serving(witness(tmp_path), most=4))
+        peers = [stack.enter_context(slow_to(url)) for _ in range(12)]
+        for old, size in ((0, 3), (3, 17)):
+            answer = httpx.post(url + "/add-checkpoint", content=request(old, size), timeout=30)
+            assert answer.status_code == 200
+        assert all(is_dropped(peer) for peer in peers[:8])
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_dropped(tmp_path):
+    with serving(witness(tmp_path), patience=0.2) as url, slow_to(url) as peer:
+        peer.settimeout(0.05)
+        for _ in range(400):
+            try:
+                peer.sendall(b"x")
+                assert peer.recv(100) == b""
+                break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        else:
+            pytest.fail("it was not dropped")
+        answer = httpx.post(url + "/add-checkpoint", content=request(0, 3))
+        assert answer.status_code == 200
+
+
+def test_a_part_of_a_request_is_none(tmp_path):
+    body = request(0, 3) + note.format_line(note.Signature("x", b"1234", b"\0" * 64))
+    with serving(witness(tmp_path)) as url:
+        name, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((name, int(port)), timeout=30) as peer:
+            head = b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+            peer.sendall(head + request(0, 3))
+            peer.shutdown(socket.SHUT_WR)
+            assert peer.recv(1000) == b""
+        assert httpx.post(url + "/add-checkpoint", content=request(0, 17)).status_code == 200
+
+
+def test_a_client_that_keeps_its_connection_has_its_time_for_each_request(tmp_path):
+    with serving(witness(tmp_path)) as url, httpx.Client() as client:
+        for old, size in ((0, 3), (3, 17), (17, 40)):
+            answer = client.post(url + "/add-checkpoint", content=request(old, size))
+            assert answer.status_code == 200
 
 
 def spoken(host, headers, body):
