@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ledger.errors import UsageError
+from runtime.importers.foreign import stranger
 from runtime.importers.generic.files import line_files
 from runtime.importers.generic.header import FORMAT, Header, is_header, read_header
 from runtime.importers.generic.record import GenericRecord, read_line, task_of_damaged
@@ -33,11 +34,13 @@ class Scan:
     """What was found: every line that is not blank or a header is counted in `lines`.
 
     `broken` is True if anything that the run must have had is not there as it was.
+    `beside` are the remarks about files that are not read.
     """
 
     source: Source
     header: Header = field(default_factory=Header)
     tasks: dict[str, Task] = field(default_factory=dict)
+    beside: list[Remark] = field(default_factory=list)
     lines: int = 0
     placed: int = 0
     broken: bool = False
@@ -74,6 +77,10 @@ def scan(source: Source) -> Scan:
     found = Scan(source)
     found.remarks += [Remark(path, f"left alone: {why}") for path, why in source.skipped]
     files = line_files(source)
+    named = {file.path for file in files}
+    others = (file for file in source.files if file.path not in named)
+    found.beside = [stranger(file, "the records") for file in others]
+    found.remarks += found.beside
     headers: dict[str, Header] = {}
     for file in files:
         for entry, data in lines_of(source, file):

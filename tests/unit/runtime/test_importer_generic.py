@@ -14,7 +14,7 @@ from runtime.importers.jsontext import NotARecord, read_record
 from runtime.importers.lines import why_no_record
 from runtime.replay import replay
 from tests.foreign_sources import lost, recognised, take, told, write_lines
-from tests.importer_runs import events, state_of
+from tests.importer_runs import events, originals, state_of
 
 HEADER = {"acl.generic": 1, "benchmark": "toy", "model": "m", "harness": "h", "run_id": "r1"}
 
@@ -319,6 +319,19 @@ def test_other_json_lines_are_not_taken(tmp_path):
     }
     for name, line in others.items():
         assert "generic" not in recognised(write_lines(tmp_path / f"{name}.jsonl", line))
+
+
+def test_a_file_that_is_not_read_is_named_and_kept(tmp_path):
+    source = tmp_path / "s"
+    write_lines(source / "a.jsonl", {"acl.generic": 1}, {"task_id": "a", "correct": True})
+    (source / "README.md").write_text("mine")
+    (source / "more.json").write_text('{"task_id": "b", "correct": true}')
+    report = take(source, tmp_path / "results")
+    why = "it is no part of the records, and only kept"
+    assert lost(report) == [f"more.json: {why}"]
+    assert told(report) == [f"README.md: {why}"]
+    assert (report.records_in, report.records_out) == (3, 2)
+    assert set(originals(report)) == {"a.jsonl", "README.md", "more.json"}
 
 
 def test_beside_other_files_only_a_header_is_believed(tmp_path):
