@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, NoReturn
@@ -58,8 +59,10 @@ def read_record(data: bytes) -> Record:
         raise _not_json(text, error) from None
     except RecursionError:
         raise NotARecord("nested too deep") from None
-    except ValueError as error:
-        raise NotARecord(f"not readable: {error}") from None
+    except ValueError:
+        # Python reads no longer ones, since that takes quadratic time.
+        digits = sys.get_int_max_str_digits()
+        raise NotARecord(f"holds a whole number of more than {digits} digits") from None
     if not isinstance(value, dict):
         raise NotARecord(f"holds {_kind(value)}, not an object")
     _refuse_too_deep(value)

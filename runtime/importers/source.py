@@ -128,7 +128,10 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
     """Every file below `root` as (relative path, why it is left alone or nothing)."""
     if not root.is_dir():
         if not root.is_file():
-            raise UsageError(f"there is nothing at {root}", hint="name the directory of a run")
+            hint = "name the directory of a run"
+            if root.exists():
+                raise UsageError(f"{root} is neither a directory nor a regular file", hint=hint)
+            raise UsageError(f"there is nothing at {root}", hint=hint)
         yield root.name, ""
         return
     waiting = [""]

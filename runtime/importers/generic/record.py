@@ -71,6 +71,8 @@ def task_of_damaged(value: dict[str, Any]) -> str | None:
 def _task(value: Any) -> str:
     if value is None:
         raise NotARecord("it has no task_id")
+    if value == "":
+        raise NotARecord("its task_id is empty")
     task = task_id_of(value)
     if task is None:
         raise NotARecord("its task_id is neither a text nor a whole number")

@@ -321,6 +321,15 @@ def test_other_json_lines_are_not_taken(tmp_path):
         assert "generic" not in recognised(write_lines(tmp_path / f"{name}.jsonl", line))
 
 
+def test_a_task_without_a_name_is_named_by_its_line(tmp_path):
+    source = write_lines(
+        tmp_path / "a.jsonl", {"task_id": "a", "correct": True}, {"task_id": "", "correct": True}
+    )
+    assert lost(take(source, tmp_path / "results")) == [
+        "a.jsonl:2: no record: its task_id is empty"
+    ]
+
+
 def test_a_file_that_is_not_read_is_named_and_kept(tmp_path):
     source = tmp_path / "s"
     write_lines(source / "a.jsonl", {"acl.generic": 1}, {"task_id": "a", "correct": True})

@@ -93,7 +93,7 @@ def test_nesting_within_the_limit_is_read():
 
 
 def test_a_number_with_too_many_digits_is_refused():
-    assert "not readable" in str(why(b'{"a": ' + b"9" * 5000 + b"}"))
+    assert "number of more than 4300 digits" in str(why(b'{"a": ' + b"9" * 5000 + b"}"))
 
 
 @settings(max_examples=50)

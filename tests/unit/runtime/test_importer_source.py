@@ -87,3 +87,9 @@ def test_a_file_that_goes_away_is_named(tmp_path):
 def test_nothing_is_named_as_nothing(tmp_path):
     with pytest.raises(UsageError, match="there is nothing at"):
         Source.open(tmp_path / "absent")
+
+
+def test_a_pipe_is_named_as_what_it_is_not(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="neither a directory nor a regular file"):
+        Source.open(tmp_path / "pipe")
