@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.attacks.attack import EVIDENCE, Attack, Evidence
 from tests.attacks.catalogue import ATTACKS
+from tests.attacks.on_handed_out import HANDED_OUT
 from tests.attacks.on_proofs import PROOF_ATTACKS
 from tests.attacks.on_registry import REGISTRY_ATTACKS, WITNESS_ATTACKS, RegistryAttack
 
@@ -19,6 +20,7 @@ _WORDS: Final = {
     "unproven": "not proven",
     "told": "told",
     "unseen": "–",
+    "kept out": "kept out",
 }
 _ANSWERS: Final = {"refused": "refused", "accepted": "–"}
 _FIRST: Final = "what somebody does"
@@ -27,7 +29,9 @@ _HEADS: Final = ("alone", "with a key", "with a kept checkpoint")
 
 def tables() -> str:
     """Everything between the two markers."""
-    return "\n\n".join([*_groups(), _proofs(), _registry(), _witness(), *_what_is_needed()])
+    return "\n\n".join(
+        [*_groups(), _proofs(), _handed_out(), _registry(), _witness(), *_what_is_needed()]
+    )
 
 
 def _groups() -> Iterator[str]:
@@ -57,6 +61,12 @@ def _cell(attack: Attack, evidence: Evidence) -> str:
 def _proofs() -> str:
     rows = [(attack.does, _ANSWERS[attack.alone], _ANSWERS[attack.key]) for attack in PROOF_ATTACKS]
     return f"### Proof files\n\n{_table((_FIRST, *_HEADS[:2]), rows)}"
+
+
+def _handed_out() -> str:
+    rows = [(one.does, one.by, _WORDS[one.alone], _WORDS[one.key]) for one in HANDED_OUT]
+    heads = (_FIRST, "looked at with", "alone", "with a key")
+    return f"### What is handed out\n\n{_table(heads, rows)}"
 
 
 def _registry() -> str:
