@@ -37,6 +37,7 @@ def import_(
     """
     from acl.keys import signers_given
     from acl.progress import counting
+    from ledger.errors import UsageError
     from runtime.importers.door import import_path
 
     signers = signers_given(signing_key)
@@ -51,6 +52,11 @@ def import_(
             command=("acl", *sys.argv[1:]),
             entering=partial(_entering, results_dir, signers),
             progress=progress,
+        )
+    if report.already and layout not in (None, report.format):
+        raise UsageError(
+            f"these files were imported as {report.format}, into {report.path}",
+            hint=f"import those that are of {layout} by themselves",
         )
     if json:
         document(

@@ -98,3 +98,16 @@ def test_a_number_whose_denominator_the_source_does_not_tell_is_listed_alone(
     (source / "results_2026-01-21T03-44-18.458309.json").write_text(json.dumps(table))
     assert acl("import", source).status == 0
     assert acl("ls", "--json").lines()[0]["headline"] == "t/accuracy,none=1.0000"
+
+
+def test_what_was_imported_in_one_format_is_not_shown_as_another(acl: Acl, tmp_path: Path) -> None:
+    source = tmp_path / "s"
+    source.mkdir()
+    (source / "a.jsonl").write_text('{"acl.generic": 1}\n{"task_id": "a", "correct": true}\n')
+    (source / "run.json").write_text('[{"task_id": 1, "reward": 1.0, "trial": 0}]')
+    assert acl("import", source, "-f", "generic").status == 1
+    said = acl("import", source, "-f", "tau_bench")
+    assert said.status == 2
+    assert "were imported as generic" in said.err
+    assert acl("import", source, "-f", "generic").status == 0
+    assert acl("import", source / "run.json").status == 0
