@@ -6,6 +6,7 @@ are hints: what is entered is read from the ledger of the run.
 """
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -197,24 +198,39 @@ def entries_of(directory: Path, path: str) -> list[RegistryOpened | RegistrySeal
 # -- runs that wait ----------------------------------------------------------------------------
 
 
-def wait_for_entry(results_dir: Path, path: str, ledger_id: str) -> None:
-    """Leave word that a run is to be entered by whoever reaches the registry next, if possible."""
-    with suppress(OSError):
-        folder = results_dir / WAITING_NAME
+def wait_for_entry(results_dir: Path, path: str, ledger_id: str) -> str | None:
+    """Leave word that a run is to be entered by whoever reaches the registry next.
+
+    Returns why that cannot be, or None.
+    """
+    folder = results_dir / WAITING_NAME
+    if os.path.lexists(folder) and not _is_own(folder):
+        return f"{folder} is not a directory"
+    try:
         folder.mkdir(exist_ok=True)
         sidefile.replace(folder / ledger_id, json.dumps(path).encode())
+    except OSError as error:
+        return f"{error.filename or folder}: {error.strerror}"
+    return None
 
 
 def no_longer_waits(results_dir: Path, ledger_id: str) -> None:
     """Take that word back: the run is entered."""
+    folder = results_dir / WAITING_NAME
     with suppress(OSError):
-        (results_dir / WAITING_NAME / ledger_id).unlink(missing_ok=True)
+        if _is_own(folder):
+            (folder / ledger_id).unlink(missing_ok=True)
+
+
+def _is_own(folder: Path) -> bool:
+    """Tell whether a directory is here, and not where somebody's link leads."""
+    return folder.is_dir() and not folder.is_symlink()
 
 
 def _waiting(results_dir: Path) -> Iterator[tuple[Path, list[RegistryOpened | RegistrySealed]]]:
     folder = results_dir / WAITING_NAME
     try:
-        places = sorted(folder.iterdir())[:_MOST_WAITING] if not folder.is_symlink() else []
+        places = sorted(folder.iterdir())[:_MOST_WAITING] if _is_own(folder) else []
     except OSError:
         return
     for place in places:

@@ -91,7 +91,9 @@ class Registration:
 
     def wait(self) -> None:
         """Leave word that the run is to be entered, in case this program does not come to it."""
-        wait_for_entry(self._registry.results_dir, self._path, self._ledger_id)
+        why = wait_for_entry(self._registry.results_dir, self._path, self._ledger_id)
+        if why is not None:
+            self._say(f"nobody will enter the run later: {why}")
 
     def enter_whole(self) -> None:
         """Enter a run that appeared sealed: its opening and its seal at once."""

@@ -30,7 +30,7 @@ from runtime.registry import (
     registry_file,
     request_digest,
 )
-from runtime.registry.owed import wait_for_entry
+from runtime.registry.owed import no_longer_waits, wait_for_entry
 from runtime.registry.places import locate
 from runtime.surroundings import Surroundings
 from tests.events_of import attempt, created, ending, opening, whole_task
@@ -215,6 +215,28 @@ def test_a_run_that_was_not_entered_is_entered_by_the_next(tmp_path: Path) -> No
     assert list((tmp_path / "registry.waiting").iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+def test_what_stands_where_runs_wait_is_named_and_left_as_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    waiting, elsewhere = tmp_path / "registry.waiting", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if kind == "file":
+        waiting.write_text("mine")
+    elif kind == "link":
+        waiting.symlink_to(elsewhere)
+    else:
+        os.mkfifo(waiting)
+    with held(tmp_path), caplog.at_level(logging.ERROR):
+        directory = run(tmp_path)
+    assert f"{waiting} is not a directory" in (directory / "run.log").read_text()
+    assert list(elsewhere.iterdir()) == []
+    (elsewhere / "00").write_text("theirs")
+    no_longer_waits(tmp_path, "00")
+    assert (elsewhere / "00").exists()
+    check_ledger(directory / LEDGER_NAME)
+
+
 def test_a_run_whose_registry_is_free_again_enters_itself_at_its_end(tmp_path: Path) -> None:
     with held(tmp_path):
         recording = record(tmp_path, benchmark="mine", model="m", surroundings=around())
@@ -268,8 +290,21 @@ def an_older_copy(results: Path) -> None:
     registry_file(results).write_bytes(copy)
 
 
+def a_wal_that_is_a_directory(results: Path) -> None:
+    (results / "registry.sqlite-wal").mkdir()
+
+
 @pytest.mark.parametrize(
-    "damage", [flip_a_byte, no_database, taken_away, a_link, a_directory, an_older_copy]
+    "damage",
+    [
+        flip_a_byte,
+        no_database,
+        taken_away,
+        a_link,
+        a_directory,
+        an_older_copy,
+        a_wal_that_is_a_directory,
+    ],
 )
 def test_a_registry_that_cannot_be_trusted_does_not_stop_a_run(
     tmp_path: Path, damage: object
@@ -277,7 +312,7 @@ def test_a_registry_that_cannot_be_trusted_does_not_stop_a_run(
     run(tmp_path)
     damage(tmp_path)
     directory = run(tmp_path)
-    assert UNREGISTERED in extensions(directory)
+    assert "registry." in extensions(directory)[UNREGISTERED]["reason"]
     check_ledger(directory / LEDGER_NAME)
     assert [path.name for path in (tmp_path / "registry.waiting").iterdir()]
 
