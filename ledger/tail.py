@@ -204,8 +204,9 @@ class Tail:
         staged = [self._prepare(item, first + n, pieces) for n, item in enumerate(items)]
         pending = self.machine.admit((one.event, one.header.copied) for one in staged)
         self.machine.commit(pending)
-        for digest, piece in pieces.items():
-            self._write_blob(digest, piece)
+        for digest in list(pieces):
+            # Each goes as it is compressed: they can be as large as the event.
+            self._write_blob(digest, pieces.pop(digest))
         if staged and not self._rows.events:
             self._rows.first_type = TYPE_NAMES[staged[0].header.code]
         for one in staged:

@@ -201,6 +201,8 @@ class Recorder:
             while (taken := self._inbox.take(self._until_due())) is not None:
                 items = taken
                 self._handle(items)
+                # What is stored is not kept until something else comes: it can be large.
+                items = taken = []
                 if self._is_due():
                     self._try_checkpoint()
         except BaseException as error:  # noqa: BLE001 - the edge of the thread: who waits is told

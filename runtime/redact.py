@@ -21,6 +21,8 @@ from runtime.secret_text import MASK, MIN_TEXT, is_placeholder, mask_text, may_h
 POLICY_VERSION = "acl.redaction.v1"
 
 _MAX_CACHED_KEY = 256
+# Characters that are searched at once, if they come in many texts.
+_JOINED = 1 << 20
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _JSON_START = re.compile(r"\s*[\[{]")
 # In text that is JSON: what may be a secret key, or an escape that hides one.
@@ -72,7 +74,7 @@ class Redactor:
             return text, 0
         parsed = _parse_json(text)
         if parsed is not None:
-            value, count = self._walk(parsed)
+            value, count = self.redact(parsed)
             return (json.dumps(value, ensure_ascii=text.isascii()), count) if count else (text, 0)
         total = 0
         for value in self._values:
@@ -106,9 +108,10 @@ class Redactor:
         for text in texts:
             if _JSON_START.match(text) and _JSON_HINT.search(text):
                 return False
-        # A secret lies within one text; a line end in between lets none arise across two.
-        joined = "\n".join(texts)
-        return not any(value in joined for value in self._values) and not may_hold_secret(joined)
+        return not any(map(self._may_hold, _joined(texts)))
+
+    def _may_hold(self, text: str) -> bool:
+        return any(value in text for value in self._values) or may_hold_secret(text)
 
     def _is_telling(self, key: Any) -> bool:
         _, count, kind = self._key(key)
@@ -198,6 +201,21 @@ class _Place:
 
     def inside(self, value: Any, into: Any, at: Any) -> "_Place":
         return _Place(value, into, at, self.hidden, self.result)
+
+
+def _joined(texts: list[str]) -> Iterator[str]:
+    """Texts as fewer of bounded length, to be searched at once; one that is longer stays alone.
+
+    A secret lies within one text; a line end in between lets none arise across two.
+    """
+    begin = length = 0
+    for at, text in enumerate(texts):
+        if length and length + len(text) > _JOINED:
+            yield "\n".join(texts[begin:at])
+            begin, length = at, 0
+        length += len(text) + 1
+    if begin < len(texts):
+        yield texts[begin] if begin + 1 == len(texts) else "\n".join(texts[begin:])
 
 
 def _is_reference(value: dict[Any, Any]) -> bool:

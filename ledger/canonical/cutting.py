@@ -109,15 +109,17 @@ def _shorten_list(value: list[object] | tuple[object, ...], spill: Spill, *, pro
             item if type(item) is str and len(item) <= PIECE else shorten(item, spill, probe=probe)
             for item in value
         ]
-    encoded = []
-    for item in value:
-        if probe:
-            data = dump(item)
-            if len(data) < PIECE:
-                encoded.append(data)
-                continue
-        encoded.append(dump(shorten(item, spill, probe=False)))
-    return cut_list(encoded, spill)
+    return cut_list((_element(item, spill, probe=probe) for item in value), spill)
+
+
+def _element(item: object, spill: Spill, *, probe: bool) -> bytes:
+    if probe:
+        data = dump(item)
+        if len(data) < PIECE:
+            return data
+        # What is large is not held twice.
+        del data
+    return dump(shorten(item, spill, probe=False))
 
 
 def _array(encoded: list[bytes]) -> bytes:

@@ -42,11 +42,16 @@ def encode(value: object, spill: Spill | None = None) -> bytes:
 
     Raises ValueRefused with the path of the first value that has no canonical form.
     """
+    if spill is not None and type(value) is str and len(value) > PIECE:
+        # Written whole first, it would be held once more, in a buffer of eight times its length.
+        return _encode_exact(value, spill)
     data = _encode_plain(value)
     if data is None:
         return _encode_exact(value, spill)
     if spill is None or len(data) < PIECE:
         return data
+    # What is large is not held twice.
+    del data
     return dump(shorten(value, spill))
 
 

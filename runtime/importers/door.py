@@ -155,6 +155,8 @@ class _Writing:
         for batch in self._batches():
             if batch:
                 self.recorder.record_sync(*batch)
+            # Before the next is made: one alone can be large.
+            batch.clear()
         self.recorder.seal()
 
     def _head(self, run_id: str, identity: str, command: Sequence[str]) -> list[ev.AnyEvent]:
@@ -200,6 +202,7 @@ class _Writing:
             for event in self._events(item):
                 batch.append(event)
                 weight += event.bytes if isinstance(event, ev.OriginalRecorded) else 0
+                del event
                 if len(batch) >= _BATCH_EVENTS or weight >= _BATCH_BYTES:
                     yield batch
                     batch, weight = [], 0

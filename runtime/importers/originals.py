@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
 from typing import Final, Protocol
 
 from ledger import events as ev
@@ -121,56 +122,99 @@ def redact_bytes(
     again in the layout it had. Bytes that are not UTF-8 pass through unchanged around what is
     replaced.
     """
-    text = data.decode("utf-8", "surrogateescape")
     if path.endswith(SUFFIXES) if lines is None else lines:
-        kept, count = _by_line(text, gate)
-    else:
-        kept, count = _by_value(text, gate) or gate.redact_text(text)
-    return (kept.encode("utf-8", "surrogateescape"), count) if count else (data, 0)
+        return _by_line(data, gate)
+    kept, count = _redact_part(memoryview(data), gate)
+    return (kept, count) if isinstance(kept, bytes) else (data, 0)
 
 
-def _by_line(text: str, gate: Gate) -> tuple[str, int]:
+def _by_line(data: bytes, gate: Gate) -> tuple[bytes, int]:
     total = 0
-    kept = []
-    for line in text.split("\n"):
-        line_kept, count = _by_value(line, gate) or gate.redact_text(line)
+    kept: list[bytes | memoryview] = []
+    view = memoryview(data)
+    begin = 0
+    while begin <= len(data):
+        end = data.find(b"\n", begin)
+        end = len(data) if end < 0 else end
+        line, count = _redact_part(view[begin:end], gate)
         total += count
-        kept.append(line_kept)
-    return "\n".join(kept), total
+        kept.append(line)
+        begin = end + 1
+    return (b"\n".join(kept), total) if total else (data, 0)
+
+
+def _redact_part(data: memoryview, gate: Gate) -> tuple[bytes | memoryview, int]:
+    """Some bytes without secrets; those that were given, and no copy, if there were none."""
+    text = str(data, "utf-8", "surrogateescape")
+    kept, count = _by_value(text, gate) or gate.redact_text(text)
+    return (kept.encode("utf-8", "surrogateescape"), count) if count else (data, 0)
 
 
 def _by_value(text: str, gate: Gate) -> tuple[str, int] | None:
     """Redact a JSON text in the layout of its writer; None if no known writer gives this text."""
     if not text.lstrip(" \t\r\n").startswith(("{", "[")):
         return None
+    layouts = list(_layouts(text))
+    if not layouts:
+        return None
     try:
         value = json.loads(text)
-        writer = next((write for write in _writers(text) if write(value) == text), None)
+        layout = next((one for one in layouts if one.gives(value, text)), None)
     except (ValueError, RecursionError):
         return None
-    if writer is None:
+    if layout is None:
         return None
     kept, count = gate.redact(value)
-    return (writer(kept), count) if count else (text, 0)
+    return (layout.write(kept), count) if count else (text, 0)
 
 
-def _writers(text: str) -> Iterator[Callable[[object], str]]:
-    """The options of json.dump that can have given a text, as functions that write with them.
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The options of json.dump, and what stands behind the value."""
+
+    indent: int | None
+    ascii_only: bool
+    end: str
+
+    def write(self, value: object) -> str:
+        """The text of a value in this layout."""
+        if self.indent is None:
+            return json.dumps(value, ensure_ascii=self.ascii_only) + self.end
+        # Its many small pieces are never there at once, as they would be in json.dumps.
+        text = StringIO()
+        json.dump(value, text, indent=self.indent, ensure_ascii=self.ascii_only)
+        text.write(self.end)
+        return text.getvalue()
+
+    def gives(self, value: object, text: str) -> bool:
+        """Whether `text` is what `write` gives, found out piece by piece."""
+        if self.indent is None:
+            return self.write(value) == text
+        at = 0
+        encoder = json.JSONEncoder(indent=self.indent, ensure_ascii=self.ascii_only)
+        for piece in encoder.iterencode(value):
+            if not text.startswith(piece, at):
+                return False
+            at += len(piece)
+        return text[at:] == self.end
+
+
+def _layouts(text: str) -> Iterator[_Layout]:
+    """The layouts that can have given a text.
 
     Lines of a JSON lines file come without their end.
     """
     indented = _INDENT.match(text)
     indent = None if indented is None else len(indented[1])
     end = "\n" if text.endswith("\n") else ""
+    if indent is None and text.find("\n", 0, len(text) - len(end)) >= 0:
+        # Without indent all is one line: no need to read it.
+        return
     for ascii_only in (False, True) if text.isascii() else (False,):
-        yield partial(_write, indent=indent, ascii_only=ascii_only, end=end)
+        yield _Layout(indent, ascii_only, end)
         if "\\u" not in text:
             # Without escapes both ways are one.
             return
-
-
-def _write(value: object, *, indent: int | None, ascii_only: bool, end: str) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=ascii_only) + end
 
 
 _INDENT: Final = re.compile(r"[\[{]\n( {2}| {4})[^ ]")
