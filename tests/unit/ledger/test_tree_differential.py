@@ -118,7 +118,9 @@ def _accepts(check, *arguments: object) -> bool:
     return True
 
 
-names = st.text(st.sampled_from("abc012.-_"), min_size=1, max_size=30)
+names = st.text(st.sampled_from("abc012.-_"), min_size=1, max_size=30).filter(
+    lambda name: name not in (".", "..")
+)
 
 
 @given(
