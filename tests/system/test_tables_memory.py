@@ -17,15 +17,13 @@ MOST_GROWTH = 160 * 1024 * 1024
 """A row group of 8 MiB is held as rows, as columns, and compressed; all answers twice are 320 MB."""
 
 _MEASURE = """
-import resource, sys
+import sys
 from exporters.tables.files import OneRun
 from exporters.tables.results import SPELLINGS
 from exporters.tables import ATTEMPTS
 from ledger import LedgerView, fold
+from tests.memory_peak import peak
 import pyarrow, pyarrow.parquet
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 with LedgerView.open(sys.argv[1]) as view:
     state = fold(view.events())

@@ -236,7 +236,8 @@ def test_a_cut_json_log_is_refused_or_named_and_never_guessed(tmp_path_factory, 
         return
     complete = keep >= len(whole.read_bytes())
     assert complete or any("cut off" in remark.reason for remark in plan.remarks)
-    assert plan.records_out <= plan.records_in <= 3
+    # The file, its samples, and what may have been another sample where it breaks off.
+    assert plan.records_out <= plan.records_in <= 4
     for _ in plan.items():
         pass
 

@@ -11,26 +11,21 @@ SIZE = 30 << 20
 MOST = 10
 """Times the value: the line, what is read of it, its copies on the way, and what is stored."""
 
-STATUS = Path("/proc/self/status")
-
-# VmHWM, as ru_maxrss begins with what the parent took.
-PROGRAM = f"""
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
 import sys
 from pathlib import Path
 from ledger.store import Ledger
 from runtime.importers.door import import_path
 from runtime.recorder import Recorder
 from runtime.redact import Redactor
-
-def peak():
-    (line,) = (one for one in Path("{STATUS}").read_text().splitlines() if "VmHWM" in one)
-    return int(line.split()[1]) * 1024
+from tests.memory_peak import peak
 
 before = peak()
 import_path(
     Path(sys.argv[1]),
     results_dir=Path(sys.argv[2]),
-    create=lambda path: Recorder(Ledger.create(path), Redactor({{}})),
+    create=lambda path: Recorder(Ledger.create(path), Redactor({})),
 )
 print(peak() - before)
 """
@@ -43,6 +38,7 @@ def taken(tmp_path, record):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "results")],
         check=True,
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
@@ -56,7 +52,6 @@ def conversation():
     return {"messages": [{"id": n, "content": f"{n} {text}", "usage": usage} for n in range(many)]}
 
 
-@pytest.mark.skipif(not STATUS.exists(), reason="needs the peak of a process, as Linux tells it")
 @pytest.mark.parametrize(
     "value",
     [{"trajectory": conversation()}, {"final_answer": "a word and another one, " * (SIZE // 24)}],
