@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from acl.files import refuse_existing, write_new
 from acl.keys import Key, Signing
-from acl.newfile import refuse_existing, write_new
 from acl.output import Json, Run, document, line
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

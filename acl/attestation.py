@@ -57,7 +57,8 @@ def check_attestation(
 
     Raises ProofInvalid where it does not hold: not signed by a given key, or of other contents.
     """
-    from acl.keys import read, verifiers_of
+    from acl.files import read
+    from acl.keys import verifiers_of
     from exporters.statement import PAYLOAD_TYPE, read_statement
     from ledger import LedgerView, dsse
     from ledger.errors import ProofInvalid
@@ -201,7 +202,7 @@ def _stamped(
 ) -> str | None:
     """When it was stamped, by the time stamp that is named or stands beside it."""
     from acl.attest import STAMP_SUFFIX
-    from acl.keys import read
+    from acl.files import read
     from acl.timestamp import check_timestamp
 
     beside = file.with_name(file.name + STAMP_SUFFIX)

@@ -54,7 +54,8 @@ def audit(
 
     Exit 4 if anything is broken, 1 if runs or entries are missing, else 0.
     """
-    from acl.keys import policy_of, read, verifiers_of
+    from acl.files import read
+    from acl.keys import policy_of, verifiers_of
     from acl.progress import counting
     from runtime.audit import Against, audit, exit_status
     from runtime.audit import document as plain

@@ -38,8 +38,8 @@ def checkpoint(
     are kept beside the ledger, and judged by --key and --policy; exit 1 if a witness did not sign
     or the policy is not met.
     """
+    from acl.files import refuse_existing, write_new
     from acl.keys import policy_of, signers_given, verifiers_of
-    from acl.newfile import refuse_existing, write_new
     from ledger import LedgerView, note, proof, sidefile
     from ledger.errors import UsageError
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from acl.newfile import write_new
+from acl.files import write_new
 from acl.output import Json, document, line, message
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

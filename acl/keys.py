@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from acl.files import read
 from ledger.errors import KeyRefused, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ Signing = Annotated[
         "--signing-key", metavar="FILE", help="Sign with this key (default: ACL_SIGNING_KEY)."
     ),
 ]
-_MOST_BYTES = 1_000_000
 
 
 def verifiers_of(given: list[str] | None) -> "list[Verifier]":
@@ -63,19 +63,6 @@ def signers_given(given: list[str] | None) -> "tuple[SigningKey, ...]":
     from runtime.signing import signers_of
 
     return signers_of(given or (), os.environ)
-
-
-def read(path: Path, most: int = _MOST_BYTES) -> bytes:
-    """Read a file of at most `most` bytes that the user names; UsageError if that cannot be."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot read {path}: {reason}") from error
-    if len(data) > most:
-        raise UsageError(f"{path} is larger than any file of this kind")
-    return data
 
 
 def _lines(path: Path) -> list[str]:

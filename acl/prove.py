@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acl.newfile import Out, refuse_existing, write_new
+from acl.files import Out, refuse_existing, write_new
 from acl.output import Json, Run, document, line
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def prove(
 
 
 def _event(view: "LedgerView", seq: int, given: Path | None) -> tuple[dict[str, Any], bytes]:
-    from acl.keys import read
+    from acl.files import read
     from ledger import proof, sidefile
     from ledger.errors import UsageError
 
@@ -100,7 +100,7 @@ def _event(view: "LedgerView", seq: int, given: Path | None) -> tuple[dict[str, 
 
 def _history(view: "LedgerView", since: Path, until: Path | None) -> tuple[dict[str, Any], bytes]:
     """Prove or refute that the ledger extends the named checkpoints; {kind, ...} and the file."""
-    from acl.keys import read
+    from acl.files import read
     from ledger import proof, sidefile
     from ledger.errors import UsageError
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from acl.keys import read
+from acl.files import read
 from acl.progress import counting
 from ledger import LedgerView, RunState, fold, note, proof, sidefile
 from ledger.errors import AclError, ProofInvalid, RunNotFound, UsageError

@@ -39,7 +39,8 @@ def verify_proof(
     Exit 4 if it does not hold, or no given key signed. Without a key it says what is proven, and
     that it is not proven who signed.
     """
-    from acl.keys import policy_of, read, verifiers_of
+    from acl.files import read
+    from acl.keys import policy_of, verifiers_of
     from ledger.proof.checking import Trust
 
     trust = Trust(verifiers_of(key), policy_of(policy))
@@ -97,7 +98,7 @@ def _compared(outside: "note.Checkpoint | None", *own: "note.Checkpoint") -> boo
 
 
 def _checkpoint(path: Path) -> "note.Checkpoint":
-    from acl.keys import read
+    from acl.files import read
     from ledger import sidefile
     from ledger.errors import ProofInvalid, UsageError
 

@@ -1,4 +1,7 @@
-"""Files that a command makes where nothing was: what stands there may be evidence."""
+"""Files that the user names: small ones that are read, and new ones that are made.
+
+Nothing is ever replaced: what stands there may be evidence.
+"""
 
 import os
 from pathlib import Path
@@ -7,6 +10,25 @@ from typing import Annotated
 import typer
 
 Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="A new file.")]
+
+
+MOST_BYTES = 1_000_000
+"""Of keys, policies and checkpoints; no good one is as large."""
+
+
+def read(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Read a file of at most `most` bytes that the user names; UsageError if that cannot be."""
+    from ledger.errors import UsageError
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot read {path}: {reason}") from error
+    if len(data) > most:
+        raise UsageError(f"{path} is larger than any file of this kind")
+    return data
 
 
 def refuse_existing(path: Path) -> None:
