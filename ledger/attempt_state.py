@@ -6,6 +6,7 @@ No large value is kept, only the number of the event that holds it.
 from dataclasses import dataclass, field
 
 from ledger import events as ev
+from ledger.transitions import ERROR_STATUSES
 
 
 @dataclass(slots=True)
@@ -122,7 +123,7 @@ class AttemptState:
     @property
     def error(self) -> bool:
         """True if the attempt ended in a run or evaluation error. A wrong answer is none."""
-        return self.status in {"run_error", "eval_error", "run_error_or_eval_error"}
+        return self.status in ERROR_STATUSES
 
     @property
     def reused(self) -> bool:

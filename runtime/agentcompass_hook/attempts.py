@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger import events as ev
+from ledger.transitions import ERROR_STATUSES
 from runtime.importers.agentcompass import retry as retries
 from runtime.importers.agentcompass.plans import Plan
 from runtime.importers.agentcompass.result import AttemptResult, take_apart
 from runtime.importers.jsontext import NotARecord
-
-ERRORS = frozenset({"run_error", "eval_error", "run_error_or_eval_error"})
 
 
 @dataclass(slots=True)
@@ -77,19 +76,10 @@ class AttemptBook:
         if analysed:
             yield from result.analysed(self.task, self.number)
         self.over = True
-        self.error = result.status in ERRORS
+        self.error = result.status in ERROR_STATUSES
         self.correct = judged is not None and judged.correct is True
-        yield ev.AttemptFinished(
-            task=self.task,
-            attempt=self.number,
-            status=result.status,
-            correct=judged.correct if judged else None,
-            score=judged.score if judged else None,
-            retries=self.made,
-            error=result.error,
-            issues=result.issues,
-            resolved_plan_hash=self.plan.digest if self.plan else None,
-        )
+        digest = self.plan.digest if self.plan else None
+        yield result.finished(self.task, self.number, judged, retries=self.made, plan_hash=digest)
 
     def give_up(self, error: ev.ErrorInfo) -> Iterator[ev.AnyEvent]:
         """It ended without a result."""
@@ -107,7 +97,7 @@ class AttemptBook:
         """Learn from an event that somebody else made of this attempt."""
         if isinstance(event, ev.AttemptFinished):
             self.started = self.over = True
-            self.error = event.status in ERRORS
+            self.error = event.status in ERROR_STATUSES
             self.correct = event.correct is True
 
     def _plan(self) -> Iterator[ev.AnyEvent]:

@@ -132,17 +132,8 @@ class AttemptReader:
         if judged is not None:
             yield judged
         yield from result.analysed(self.task, self.number)
-        yield ev.AttemptFinished(
-            task=self.task,
-            attempt=self.number,
-            status=result.status,
-            correct=judged.correct if judged else None,
-            score=judged.score if judged else None,
-            retries=self.made,
-            error=result.error,
-            issues=result.issues,
-            resolved_plan_hash=self.plan.digest if self.plan else None,
-        )
+        digest = self.plan.digest if self.plan else None
+        yield result.finished(self.task, self.number, judged, retries=self.made, plan_hash=digest)
 
     def _without_result(self, why: str) -> Iterator[Item]:
         """An attempt that ran, as far as its checkpoint tells, and was never judged."""

@@ -108,6 +108,28 @@ class AttemptResult:
             evaluator=ev.Evaluator(id=EVALUATOR, version=version),
         )
 
+    def finished(
+        self,
+        task: str,
+        attempt: int,
+        judged: ev.EvaluationFinished | None,
+        *,
+        retries: int,
+        plan_hash: str | None,
+    ) -> ev.AttemptFinished:
+        """The end of the attempt, with the verdict of `judged`; `retries` are those recorded."""
+        return ev.AttemptFinished(
+            task=task,
+            attempt=attempt,
+            status=self.status,
+            correct=judged.correct if judged else None,
+            score=judged.score if judged else None,
+            retries=retries,
+            error=self.error,
+            issues=self.issues,
+            resolved_plan_hash=plan_hash,
+        )
+
     def analysed(self, task: str, attempt: int) -> list[ev.AnalysisFinished]:
         """What analyzers found; the source tells of their families only."""
         return [

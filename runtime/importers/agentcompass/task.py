@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledger import events as ev
+from ledger.transitions import ERROR_STATUSES
 from runtime.importers.agentcompass.attempt import AttemptReader
 from runtime.importers.agentcompass.layout import RUNNING, STATES, AttemptFiles, TaskFiles
 from runtime.importers.agentcompass.plans import Plans
@@ -204,7 +205,7 @@ class TaskReader:
     def _look(self, item: Item) -> None:
         if isinstance(item, ev.AttemptFinished):
             self.placed += item.status != "cancelled"
-            self.error |= item.status in ("run_error", "eval_error", "run_error_or_eval_error")
+            self.error |= item.status in ERROR_STATUSES
             self.correct |= item.correct is True
 
     def _end(self, numbers: list[int]) -> Iterator[Item]:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ledger import events as ev
+from ledger.transitions import ERROR_STATUSES
 from runtime.importers.details import retries
 from runtime.importers.details.calls import calls_of
 from runtime.importers.details.fields import Attempt, Parts, take_apart
@@ -123,7 +124,7 @@ class AttemptReader:
             self.status = "cancelled"
         if self.status is None:
             return
-        self.error = self.status in ("run_error", "eval_error", "run_error_or_eval_error")
+        self.error = self.status in ERROR_STATUSES
         yield ev.AttemptFinished(
             task=task,
             attempt=number,

@@ -11,6 +11,7 @@ from typing import Any, Final, cast, get_args
 from pydantic import ValidationError
 
 from ledger import events as ev
+from ledger.transitions import ERROR_STATUSES
 from runtime.importers.details.errors import UNKNOWN, error_of, known_error
 from runtime.importers.details.measures import (
     analyses_of,
@@ -42,7 +43,6 @@ _KNOWN: Final = frozenset(
     }
 )
 _RUN_STATUS: Final = {"eval_error": "completed", "run_error_or_eval_error": "run_error"}
-_ERRORS: Final = frozenset({"run_error", "eval_error", "run_error_or_eval_error"})
 _PLAN: Final = "resolved_execution_plan"
 _FAILED: Final = ("error", "fail", "timeout", "timed_out", "crash")
 
@@ -350,5 +350,5 @@ class _Taking:
         if self.attempt.ours:
             fatal = self.attempt.words.get("fatal") is True
             errors = [error for error in errors if error.fatal is fatal]
-            return errors[0] if errors and (fatal or status in _ERRORS) else None
-        return errors[0] if errors and status in _ERRORS else None
+            return errors[0] if errors and (fatal or status in ERROR_STATUSES) else None
+        return errors[0] if errors and status in ERROR_STATUSES else None
