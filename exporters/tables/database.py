@@ -9,8 +9,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import sqlite_utils
 
@@ -18,6 +17,7 @@ from exporters.tables import TABLES, Table
 from exporters.tables.cells import Cell, spelled_time
 from exporters.tables.columns import Kind
 from exporters.tables.files import Source
+from ledger.closing import Closing
 from ledger.errors import UsageError
 
 _TYPES: Final[dict[Kind, type]] = {
@@ -44,7 +44,7 @@ _STEPS: Final = 100_000
 _HINT: Final = "`acl query RUN --tables` lists tables and columns"
 
 
-class Database:
+class Database(Closing):
     """The tables that a query names, filled; a context manager, for that query."""
 
     def __init__(self, sources: Sequence[Source], query: str) -> None:
@@ -91,15 +91,8 @@ class Database:
         self._open.callback(rows.close)
         return _unlike(name for name, *_ in cursor.description), rows
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Drop the tables; may be called again."""
         self._open.close()
 
 
