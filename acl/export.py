@@ -64,9 +64,8 @@ def export(
     A run that is followed and whose writer is gone before its end is told as interrupted.
     """
     from acl.stored_runs import is_results_dir
-    from acl.verdict import state_at
     from exporters import find_exporter
-    from exporters.identity import Identity, Salvaged
+    from exporters.identity import Identity
     from exporters.write import write_tree
     from ledger import LedgerView
     from ledger.errors import UsageError
@@ -93,25 +92,32 @@ def export(
     if follow:
         _follow(run, directory, layout, home)
     with LedgerView.open(run) as view:
-        state = state_at(view, _size(view.size if damaged_at is None else damaged_at, at))
-        if damaged_at is not None:
-            state = Salvaged.of(state, damaged_at)
-            message(f"acl: damaged at event {damaged_at}; {state.size} events before it are used")
+        state = _state(view, damaged_at, at)
         if layout == JOBS:
             from acl.export_jobs import export_jobs
 
             export_jobs(state, view, directory, of_job, force=force, json=json)
             return 0
-        entries = write_tree(
-            exporter(state, view),
-            directory,
-            identity=Identity.of(state),
-            layout=layout,
-            home=home,
-        )
+        files, identity = exporter(state, view), Identity.of(state)
+        entries = write_tree(files, directory, identity=identity, layout=layout, home=home)
     salvaged = damaged_at is not None
     _report(state, directory, layout, len(entries), salvaged=salvaged, json=json)
     return 0
+
+
+def _state(view: Any, damaged_at: int | None, at: int | None) -> Any:
+    """The state that is exported: as of event `at`, of a damaged ledger what precedes the damage.
+
+    The latter is told on stderr.
+    """
+    from acl.verdict import state_at
+    from exporters.identity import Salvaged
+
+    state = state_at(view, _size(view.size if damaged_at is None else damaged_at, at))
+    if damaged_at is None:
+        return state
+    message(f"acl: damaged at event {damaged_at}; {state.size} events before it are used")
+    return Salvaged.of(state, damaged_at)
 
 
 def _damage(run: str, *, salvage: bool) -> int | None:

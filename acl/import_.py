@@ -59,22 +59,23 @@ def import_(
             hint=f"import those that are of {layout} by themselves",
         )
     if json:
-        document(
-            {
-                "run_id": report.run_id,
-                "path": str(report.path),
-                "format": report.format,
-                "in": report.records_in,
-                "out": report.records_out,
-                "unplaced": _remarks(report, placed=False),
-                "told": _remarks(report, placed=True),
-                "already": report.already,
-                "dry_run": dry_run,
-            }
-        )
+        document({**_told(report), "dry_run": dry_run})
     else:
         _print(report, dry_run=dry_run)
     return 1 if _is_partial(report) else 0
+
+
+def _told(report: Any) -> dict[str, Any]:
+    return {
+        "run_id": report.run_id,
+        "path": str(report.path),
+        "format": report.format,
+        "in": report.records_in,
+        "out": report.records_out,
+        "unplaced": _remarks(report, placed=False),
+        "told": _remarks(report, placed=True),
+        "already": report.already,
+    }
 
 
 def _is_partial(report: Any) -> bool:

@@ -60,16 +60,11 @@ def run(
     flags = dict(locals())
     thresholds = read_thresholds(fail_under or ())
     requested = read_requested(file, flags)
-    around = Surroundings(
-        alarm=alarm, signers=signers_given(signing_key), require_registry=require_registry
-    )
+    signers = signers_given(signing_key)
+    around = Surroundings(alarm=alarm, signers=signers, require_registry=require_registry)
     many = isinstance(requested, Suite)
-    if live_export is not None and not many:
-        from exporters.live import refuse_occupied
-
-        refuse_occupied(live_export)
-    jobs = _jobs(artifacts, job_name, results_dir, many=many)
     places = _projectors(results_dir, no_export=no_export, second=live_export, many=many)
+    jobs = _jobs(artifacts, job_name, results_dir, many=many)
     if jobs is not None:
         places.append(jobs.follow)
     if isinstance(requested, Suite):
@@ -78,9 +73,14 @@ def run(
         return run_suite(requested, results_dir, places, thresholds, around, jobs, json=json)
     outcome = _call(requested, results_dir, places, around)
     made = None if jobs is None else jobs.conclude(outcome)
+    return _tell(outcome, made, thresholds, json=json)
+
+
+def _tell(outcome: Any, made: Any, thresholds: Any, *, json: bool) -> int:
+    """Print how a run ended, and return the exit status that it means."""
     metrics = outcome.result.metrics if outcome.result else None
-    missed = thresholds.missed(metrics.metrics if metrics else {})
-    status = outcome.exit_code or (1 if missed else 0)
+    missed: list[str] = thresholds.missed(metrics.metrics if metrics else {})
+    status = int(outcome.exit_code or (1 if missed else 0))
     if json:
         document(outcome_document(outcome, status, made))
     else:
@@ -112,10 +112,13 @@ def _projectors(
 ) -> list[Callable[[Path], Any]]:
     """What follows each run: the files beside its ledger, and those in a second place.
 
-    Several runs have their second places as they lie below the results directory.
+    Several runs have their second places as they lie below the results directory. Raises
+    ExportRefused where that of a single run holds anything.
     """
-    from exporters.live import LiveExport
+    from exporters.live import LiveExport, refuse_occupied
 
+    if second is not None and not many:
+        refuse_occupied(second)
     # A plug-in may change the working directory.
     results, second = results_dir.absolute(), second.absolute() if second else None
     projectors: list[Callable[[Path], Any]] = []
