@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: all demo demo-model test test-agentcompass test-harbor check format wheel wheel-check clean
+.PHONY: all demo demo-model test test-agentcompass test-harbor crash bench check format wheel wheel-check clean
 
 all: $(STAMP)
 
@@ -55,6 +55,17 @@ $(AGENTCOMPASS)/.installed: pyproject.toml
 
 test-agentcompass: $(STAMP) $(AGENTCOMPASS)/.installed
 	ACL_AGENTCOMPASS_PYTHON=$(AGENTCOMPASS)/bin/python $(BIN)/python -m pytest -q -n 0 -m agentcompass tests/system
+
+# Faults at every system call, kills, full disks, fuzzers: about half an hour. FUZZ_SECONDS is for each fuzzer.
+FUZZ_SECONDS ?= 60
+
+crash: $(STAMP)
+	ACL_STEP_STRIDE=1 $(BIN)/python -m pytest -n 2 -q -m "crash or not crash" tests/crash
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+# Benchmarks, beside AgentCompass and Inspect where PYTHON312 says where Python 3.12 or newer is: docs/performance.md.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks $(if $(PYTHON312),--peers-python $(PYTHON312))
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
