@@ -1,4 +1,4 @@
-"""Environments of the programs that are measured beside this one: made once, below `build/peers`."""
+"""Environments of the programs that are measured beside this one, below `build/peers`."""
 
 import subprocess
 from pathlib import Path
@@ -19,8 +19,8 @@ def environment(name: str, requirement: str, python: Path) -> Path:
     if told.exists() and told.read_text(encoding="utf-8") == requirement:
         return inside
     told.unlink(missing_ok=True)
-    subprocess.run([python, "-m", "venv", "--clear", place], check=True)  # noqa: S603
+    subprocess.run([python, "-m", "venv", "--clear", place], check=True)
     pip = [inside, "-m", "pip", "install", "--quiet", requirement]
-    subprocess.run(pip, check=True)  # noqa: S603
+    subprocess.run(pip, check=True)
     told.write_text(requirement, encoding="utf-8")
     return inside
