@@ -87,7 +87,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"acl {__version__}")
+        import sqlite3
+
+        typer.echo(f"acl {__version__} (SQLite {sqlite3.sqlite_version})")
         raise typer.Exit
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ledger import opening, schema, sidefile
+from ledger import opening, schema, sidefile, sqlite_version
 from ledger.errors import LedgerDamaged, LedgerExists, UsageError
 from ledger.segment import Part, part_hash
 from ledger.sidefile import sync_directory
@@ -41,9 +41,10 @@ class Rows:
 def create(path: Path) -> None:
     """Make an empty ledger file that is whole or absent after a crash; hold the lock meanwhile.
 
-    Raises LedgerExists, also if something beside `path` was left by a ledger that is gone, or
-    UsageError where no file can be made.
+    Raises LedgerExists, also if something beside `path` was left by a ledger that is gone,
+    VersionUnsupported for an unfit SQLite, or UsageError where no file can be made.
     """
+    sqlite_version.require()
     if os.path.lexists(path):
         raise LedgerExists(f"{path} is there already")
     for left_over in (*sidefile.paths(path), *opening.companions(path)):

@@ -11,7 +11,7 @@ An error carries data, says in one line what happened and where, and names a way
     │   ├── ValueRefused            a value that the canonical form cannot hold
     │   ├── RunNotFound             no such run, task, event or blob
     │   └── KeyRefused              a key that is malformed, weak, or not to be used so
-    ├── VersionUnsupported      3   intact, but written by a newer release
+    ├── VersionUnsupported      3   intact, but not for this release, or for this SQLite
     ├── IntegrityError          4   stored bytes contradict each other
     │   ├── LedgerRolledBack        older than its own side file, or copied without its -wal
     │   ├── LedgerDamaged           a stored byte is not what was stored
@@ -105,7 +105,7 @@ class KeyRefused(UsageError):
 
 
 class VersionUnsupported(AclError):
-    """The ledger is intact, but a newer release wrote it."""
+    """The ledger is intact, but a newer release wrote it, or the SQLite here is not fit for it."""
 
     exit_status = 3
     hint = "upgrade agentcompass-ledger"

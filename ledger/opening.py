@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from ledger import lock, schema, sidefile
+from ledger import lock, schema, sidefile, sqlite_version
 from ledger.errors import AclError, LedgerDamaged, LedgerLocked, LedgerRolledBack, NotALedger
 from ledger.segment import MAX_RECORD
 
@@ -131,7 +131,11 @@ def _sides(path: Path) -> list[Path]:
 
 
 def harden(connection: sqlite3.Connection) -> None:
-    """Set what every connection to a ledger has: limits, and no trust in what the file says."""
+    """Set what every connection to a ledger has: limits, and no trust in what the file says.
+
+    Raises VersionUnsupported where this SQLite is not fit for it.
+    """
+    sqlite_version.require()
     connection.text_factory = _text
     for limit, most in _LIMITS.items():
         connection.setlimit(limit, most)

@@ -1,3 +1,4 @@
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,10 @@ from acl.main import COMMANDS
 from tests.cli.conftest import Acl, flip_a_stored_byte
 
 
-def test_version_is_told(acl: Acl) -> None:
+def test_version_is_told_with_that_of_sqlite(acl: Acl) -> None:
     from ledger.version import __version__
 
-    assert acl("--version").out == f"acl {__version__}\n"
+    assert acl("--version").out == f"acl {__version__} (SQLite {sqlite3.sqlite_version})\n"
 
 
 def test_help_names_every_command() -> None:
