@@ -16,7 +16,14 @@ from itertools import count as counted
 from typing import Any
 
 from runtime.secret_names import Kind, kind_of_key, secret_values
-from runtime.secret_text import MASK, MIN_TEXT, is_placeholder, mask_text, may_hold_secret
+from runtime.secret_text import (
+    MASK,
+    MIN_TEXT,
+    is_placeholder,
+    mask_text,
+    may_hide_secret,
+    may_hold_secret,
+)
 
 POLICY_VERSION = "acl.redaction.v1"
 
@@ -25,11 +32,8 @@ _MAX_CACHED_KEY = 256
 _JOINED = 1 << 20
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _JSON_START = re.compile(r"\s*[\[{]")
-# In text that is JSON: what may be a secret key, or an escape that hides one.
-_JSON_HINT = re.compile(
-    r"\\u|\\/|auth|cookie|jwt|pass|token|bearer|credential|secret|key|aksk|headers|env",
-    re.IGNORECASE,
-)
+# Harmless keys that are remembered; a run has some hundreds.
+_MOST_KEYS = 4096
 
 
 class Redactor:
@@ -43,6 +47,8 @@ class Redactor:
     def __init__(self, environ: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
         self._values = secret_values(environ, secrets)
         self._short_key = lru_cache(maxsize=4096)(self._long_key)
+        self._harmless: set[str] = set()
+        """Keys that tell of no secret and hold none; what is not here may be harmless as well."""
 
     def redact(self, value: Any) -> tuple[Any, int]:
         """Return `value` without its secrets, and how many there were.
@@ -50,7 +56,7 @@ class Redactor:
         The same object comes back if there are none; else a copy, in which tuples are lists.
         Objects that are not JSON are passed through untouched, at any depth.
         """
-        if self._is_clean(value):
+        if self.is_clean(value):
             return value, 0
         redacted, count = self._walk(value)
         return (redacted, count) if count else (value, 0)
@@ -84,8 +90,8 @@ class Redactor:
         text, count = mask_text(text)
         return text, total + count
 
-    def _is_clean(self, value: Any) -> bool:
-        """True only if a walk would find nothing: one pass over keys, one over all text."""
+    def is_clean(self, value: Any) -> bool:
+        """True only if `redact` would find nothing: one pass over keys, one over all text."""
         texts: list[str] = []
         seen: set[int] = set()
         waiting = [value]
@@ -97,7 +103,7 @@ class Redactor:
             elif isinstance(item, dict | list | tuple) and id(item) not in seen:
                 seen.add(id(item))
                 if isinstance(item, dict):
-                    if any(map(self._is_telling, item)):
+                    if not (item.keys() <= self._harmless or self._are_harmless(item)):
                         return False
                     waiting.extend(item.values())
                 else:
@@ -105,13 +111,22 @@ class Redactor:
         return self._are_clean(texts)
 
     def _are_clean(self, texts: list[str]) -> bool:
-        for text in texts:
-            if _JSON_START.match(text) and _JSON_HINT.search(text):
-                return False
+        if any(map(may_hide_secret, _joined([text for text in texts if _may_be_json(text)]))):
+            return False
         return not any(map(self._may_hold, _joined(texts)))
 
     def _may_hold(self, text: str) -> bool:
         return any(value in text for value in self._values) or may_hold_secret(text)
+
+    def _are_harmless(self, keys: Iterable[Any]) -> bool:
+        for key in keys:
+            if self._is_telling(key):
+                return False
+            if type(key) is str and len(key) <= _MAX_CACHED_KEY:
+                if len(self._harmless) >= _MOST_KEYS:
+                    self._harmless.clear()
+                self._harmless.add(key)
+        return True
 
     def _is_telling(self, key: Any) -> bool:
         _, count, kind = self._key(key)
@@ -216,6 +231,10 @@ def _joined(texts: list[str]) -> Iterator[str]:
         length += len(text) + 1
     if begin < len(texts):
         yield texts[begin] if begin + 1 == len(texts) else "\n".join(texts[begin:])
+
+
+def _may_be_json(text: str) -> bool:
+    return text[0] in "{[ \t\r\n" and _JSON_START.match(text) is not None
 
 
 def _is_reference(value: dict[Any, Any]) -> bool:

@@ -114,6 +114,14 @@ _gate = re2.compile(
         )
     )
 )
+# The last words of the names of secrets, and of what hides all below it (`secret_names`).
+_LAST_WORDS = (
+    rb"(?i:auth|authentication|authorization|cookie|jwt|password|passwd|passphrase|token|bearer|"
+    rb"credentials?|secret|key|(?:token|key)[^A-Za-z0-9]*id|aksk|headers|env|variables)"
+)
+# In the text of JSON: an escaped letter or slash, or such a word at the end of a key or, in a
+# value, before an escape, which the rules do not see through.
+_hidden_by_json = re2.compile(rb"\\[u/]|" + _LAST_WORDS + rb"[^A-Za-z0-9]*[\\:]")
 _whole_field = re2.compile(rb"\s*(?:\$\{[A-Za-z_]\w*\}|\**)\s*")
 _surrogate = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 
@@ -121,6 +129,15 @@ _surrogate = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 def may_hold_secret(text: str) -> bool:
     """False only if `mask_text` would change nothing; one pass, so cheap for joined texts."""
     return _gate.search(_searchable(text.encode("utf-8", "surrogatepass"))) is not None
+
+
+def may_hide_secret(text: str) -> bool:
+    """False only if reading `text` as JSON would show no key or text that tells of a secret.
+
+    What stands in it plainly is not looked for: that is `may_hold_secret`.
+    """
+    data = _searchable(text.encode("utf-8", "surrogatepass"))
+    return _hidden_by_json.search(data) is not None
 
 
 def mask_text(text: str) -> tuple[str, int]:

@@ -262,6 +262,39 @@ def test_redacting_again_finds_nothing_more(value: Any) -> None:
         assert once is value
 
 
+def dumped(value: Any, times: int, escaped: bool) -> Any:
+    for _ in range(times):
+        text = json.dumps(value, ensure_ascii=escaped)
+        value = {"output": text.replace("/", "\\/") if escaped else text}
+    return value
+
+
+odd_keys = st.sampled_from(
+    ["api\tkey", "to\u212aen", "X-API-Key", "a b token ", "key id", "Denver"]
+)
+odd_texts = st.sampled_from(["bearer\tabcdef", "pass\u0077ord\t=abcdef", 'token\n"', "seven"])
+odd_values = st.recursive(
+    odd_texts | leaves,
+    lambda inner: st.lists(inner) | st.dictionaries(keys | odd_keys, inner),
+    max_leaves=8,
+)
+
+
+@given(odd_values, st.integers(0, 2), st.booleans())
+@settings(max_examples=300)
+def test_nothing_that_a_close_look_would_hide_passes_at_a_glance(
+    value: Any, times: int, escaped: bool
+) -> None:
+    value = dumped(value, times, escaped)
+    if redactor.is_clean(value):
+        assert redactor._walk(value)[1] == 0
+
+
+def test_ordinary_text_of_tools_passes_at_a_glance() -> None:
+    output = json.dumps({"city": "Denver", "keyboard": "seven", "payment_id": "gift_1", "k": 3})
+    assert redactor.is_clean({"role": "tool", "content": output})
+
+
 @given(values, texts, texts)
 @settings(max_examples=200)
 def test_no_neighbours_bring_a_secret_through(value: Any, before: str, after: str) -> None:
