@@ -1,12 +1,13 @@
 """The one fold: events in, RunState out. Progress, resume, metrics and exports all use it."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, Final, assert_never, get_args
 
 from ledger import canonical
 from ledger import events as ev
+from ledger.codec import Header
 from ledger.gaps import fold_erased, unnamed_task
 from ledger.state import AttemptState, Origin, RunState, Spend, TaskState
 from ledger.view import Recorded
@@ -26,38 +27,28 @@ def fold(events: Iterable[Recorded], state: RunState | None = None) -> RunState:
 
 def _take(state: RunState, recorded: Recorded) -> None:
     state.frontier.append(recorded.leaf)
-    state.last_at = recorded.at
-    task = _touch(state, recorded)
+    state.last_ns = recorded.header.wall_ns
+    task = _touch(state, recorded.header)
     event = recorded.event
     if event is None:
         fold_erased(state, task, recorded)
         return
-    state.redactions += event.redactions or 0
-    if isinstance(event, ev.RunEvent):
-        _run(state, recorded, event)
-    elif isinstance(event, ev.BookEvent):
-        _book(state, recorded, event)
-    else:
-        assert task is not None
-        if isinstance(event, ev.OneTaskEvent):
-            _task(task, recorded, event)
-        elif isinstance(event, ev.OneAttemptEvent):
-            _attempt(state, task, recorded, event)
-        else:
-            assert_never(event)
+    if event.redactions:
+        state.redactions += event.redactions
+    _OF_GROUP[type(event)](state, task, recorded, event)
 
 
-def _touch(state: RunState, recorded: Recorded) -> TaskState | None:
-    if recorded.task is None:
+def _touch(state: RunState, header: Header) -> TaskState | None:
+    if header.task is None:
         return None
-    task = state.tasks.get(recorded.task) or unnamed_task(state, recorded.task)
+    task = state.tasks.get(header.task) or unnamed_task(state, header.task)
     if task.first is None:
-        task.first = recorded.seq
-    task.last = recorded.seq
+        task.first = header.seq
+    task.last = header.seq
     return task
 
 
-def _run(state: RunState, recorded: Recorded, event: ev.RunEvent) -> None:
+def _run(state: RunState, _: TaskState | None, recorded: Recorded, event: ev.RunEvent) -> None:
     match event:
         case ev.RunCreated():
             state.created = event
@@ -98,7 +89,7 @@ def _select(state: RunState, event: ev.TasksSelected) -> None:
         )
 
 
-def _book(state: RunState, recorded: Recorded, event: ev.BookEvent) -> None:
+def _book(state: RunState, _: TaskState | None, recorded: Recorded, event: ev.BookEvent) -> None:
     match event:
         case ev.PayloadErased():
             state.erasures.append(recorded.seq)
@@ -128,11 +119,9 @@ def _origin(recorded: Recorded, event: ev.TaskReused | ev.AttemptReused) -> Orig
     )
 
 
-def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
+def _task(_: RunState, task: TaskState | None, recorded: Recorded, event: ev.OneTaskEvent) -> None:
+    assert task is not None
     match event:
-        case ev.TaskReused():
-            task.origin = _origin(recorded, event)
-            task.source_checksum = event.source_checksum
         case ev.TaskStarted():
             task.stage = "running"
             task.claim = event.claim
@@ -140,6 +129,9 @@ def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
             task.stage = "error" if event.error else "done"
             task.stopped_early = event.reason == "stopped_early"
             task.finished_address = recorded.address
+        case ev.TaskReused():
+            task.origin = _origin(recorded, event)
+            task.source_checksum = event.source_checksum
         case ev.TaskCancelled():
             task.stage = "cancelled"
         case _:
@@ -147,28 +139,25 @@ def _task(task: TaskState, recorded: Recorded, event: ev.OneTaskEvent) -> None:
 
 
 def _attempt(
-    state: RunState, task: TaskState, recorded: Recorded, event: ev.OneAttemptEvent
+    state: RunState, task: TaskState | None, recorded: Recorded, event: ev.OneAttemptEvent
 ) -> None:
-    assert recorded.attempt is not None
-    attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
-    if attempt.origin is not None and not recorded.copied:
+    header = recorded.header
+    assert task is not None
+    assert header.attempt is not None
+    attempt = task.attempts.get(header.attempt)
+    if attempt is None:
+        attempt = task.attempts[header.attempt] = AttemptState(header.attempt)
+    if attempt.origin is not None and not header.copied:
         _gone_on_with(attempt, event)
-    match event:
-        case ev.AttemptReused():
-            attempt.origin = _origin(recorded, event)
-        case ev.AttemptStarted():
-            attempt.claim = event.claim
-            attempt.copied = recorded.copied or bool(event.claim or task.claim)
-            attempt.started = recorded.seq
-            attempt.started_ns = recorded.wall_ns
-        case ev.AttemptRetried():
-            _retried(attempt, recorded, event)
-        case ev.AttemptFinished():
-            _finished(attempt, recorded, event)
-        case ev.CallStarted() | ev.CallFinished() | ev.CallLost() | ev.ToolFinished():
-            _call(state, attempt, recorded, event)
-        case _:
-            _progress(attempt, recorded, event)
+    if isinstance(event, ev.AttemptStarted):
+        attempt.claim = event.claim
+        attempt.copied = header.copied or bool(event.claim or task.claim)
+        attempt.started = header.seq
+        attempt.started_ns = header.wall_ns
+    elif type(event) in _OF_CALLS:
+        _OF_CALLS[type(event)](state, attempt, recorded, event)
+    else:
+        _OF_ATTEMPT[type(event)](attempt, recorded, event)
 
 
 def _gone_on_with(attempt: AttemptState, event: ev.OneAttemptEvent) -> None:
@@ -178,40 +167,41 @@ def _gone_on_with(attempt: AttemptState, event: ev.OneAttemptEvent) -> None:
         attempt.elsewhere = replace(attempt.spend), replace(attempt.discarded)
 
 
-def _progress(
-    attempt: AttemptState,
-    recorded: Recorded,
-    event: ev.PlanResolved
-    | ev.PhaseEntered
-    | ev.ResultRecorded
-    | ev.ArtifactsCollected
-    | ev.EvaluationFinished
-    | ev.AnalysisFinished,
-) -> None:
-    match event:
-        case ev.PlanResolved():
-            attempt.plan = recorded.seq
-        case ev.PhaseEntered():
-            attempt.phase = event.phase
-            attempt.phases.append(recorded.seq)
-        case ev.ResultRecorded():
-            attempt.result = recorded.seq
-            attempt.result_address = recorded.address
-            attempt.measures = event.metrics
-            attempt.answer = _answer(event.final_answer)
-        case ev.ArtifactsCollected():
-            attempt.artifacts = recorded.seq
-        case ev.EvaluationFinished():
-            attempt.evaluation = recorded.seq
-            attempt.evaluation_address = recorded.address
-            attempt.evaluator = (event.evaluator.id, event.evaluator.version)
-            attempt.correct = event.correct
-            attempt.score = event.score
-            attempt.metrics = event.metrics
-        case ev.AnalysisFinished():
-            attempt.analyses.append(recorded.seq)
-        case _:
-            assert_never(event)
+def _reused(attempt: AttemptState, recorded: Recorded, event: ev.AttemptReused) -> None:
+    attempt.origin = _origin(recorded, event)
+
+
+def _planned(attempt: AttemptState, recorded: Recorded, _: ev.PlanResolved) -> None:
+    attempt.plan = recorded.seq
+
+
+def _entered(attempt: AttemptState, recorded: Recorded, event: ev.PhaseEntered) -> None:
+    attempt.phase = event.phase
+    attempt.phases.append(recorded.seq)
+
+
+def _result(attempt: AttemptState, recorded: Recorded, event: ev.ResultRecorded) -> None:
+    attempt.result = recorded.seq
+    attempt.result_address = recorded.address
+    attempt.measures = event.metrics
+    attempt.answer = _answer(event.final_answer)
+
+
+def _collected(attempt: AttemptState, recorded: Recorded, _: ev.ArtifactsCollected) -> None:
+    attempt.artifacts = recorded.seq
+
+
+def _judged(attempt: AttemptState, recorded: Recorded, event: ev.EvaluationFinished) -> None:
+    attempt.evaluation = recorded.seq
+    attempt.evaluation_address = recorded.address
+    attempt.evaluator = (event.evaluator.id, event.evaluator.version)
+    attempt.correct = event.correct
+    attempt.score = event.score
+    attempt.metrics = event.metrics
+
+
+def _analysed(attempt: AttemptState, recorded: Recorded, _: ev.AnalysisFinished) -> None:
+    attempt.analyses.append(recorded.seq)
 
 
 def _drop(*_: bytes) -> None:
@@ -238,40 +228,44 @@ def _finished(attempt: AttemptState, recorded: Recorded, event: ev.AttemptFinish
     attempt.finished_ns = recorded.wall_ns
 
 
-def _call(
-    state: RunState,
-    attempt: AttemptState,
-    recorded: Recorded,
-    event: ev.CallStarted | ev.CallFinished | ev.CallLost | ev.ToolFinished,
+def _call_started(
+    _: RunState, attempt: AttemptState, recorded: Recorded, __: ev.CallStarted
+) -> None:
+    attempt.spend.calls += 1
+    attempt.spend.open_calls += 1
+    attempt.calls.append(recorded.seq)
+
+
+def _call_finished(
+    state: RunState, attempt: AttemptState, recorded: Recorded, event: ev.CallFinished
 ) -> None:
     spend = attempt.spend
-    match event:
-        case ev.CallStarted():
-            spend.calls += 1
-            spend.open_calls += 1
-            attempt.calls.append(recorded.seq)
-        case ev.CallFinished():
-            # One that was given up, though the event that said so may be erased.
-            if event.call_id in attempt.lost or not spend.open_calls:
-                spend = attempt.lost.pop(event.call_id, spend)
-                _unlose(spend)
-                state.late_calls += 1
-            else:
-                spend.open_calls -= 1
-            spend.failed_calls += not event.success
-            _usage(spend, event)
-            attempt.call_ends.append(recorded.seq)
-        case ev.CallLost():
-            spend.open_calls -= 1
-            spend.lost_calls += 1
-            spend.unknown_usage += 1
-            spend.unknown_cost += 1
-            attempt.lost[event.call_id] = spend
-            attempt.call_ends.append(recorded.seq)
-        case ev.ToolFinished():
-            attempt.tools.append(recorded.seq)
-        case _:
-            assert_never(event)
+    # One that was given up, though the event that said so may be erased.
+    if event.call_id in attempt.lost or not spend.open_calls:
+        spend = attempt.lost.pop(event.call_id, spend)
+        _unlose(spend)
+        state.late_calls += 1
+    else:
+        spend.open_calls -= 1
+    spend.failed_calls += not event.success
+    _usage(spend, event)
+    attempt.call_ends.append(recorded.seq)
+
+
+def _call_lost(_: RunState, attempt: AttemptState, recorded: Recorded, event: ev.CallLost) -> None:
+    spend = attempt.spend
+    spend.open_calls -= 1
+    spend.lost_calls += 1
+    spend.unknown_usage += 1
+    spend.unknown_cost += 1
+    attempt.lost[event.call_id] = spend
+    attempt.call_ends.append(recorded.seq)
+
+
+def _tool_finished(
+    _: RunState, attempt: AttemptState, recorded: Recorded, __: ev.ToolFinished
+) -> None:
+    attempt.tools.append(recorded.seq)
 
 
 def _unlose(spend: Spend) -> None:
@@ -291,3 +285,35 @@ def _usage(spend: Spend, event: ev.CallFinished) -> None:
         spend.unknown_cost += 1
     else:
         spend.cost_usd += event.cost_usd
+
+
+# By type: an event is looked up at once, where a chain of patterns asks pydantic for each of them.
+_OF_GROUP: Final[
+    dict[type[ev.Event], Callable[[RunState, TaskState | None, Recorded, Any], None]]
+] = {
+    **dict.fromkeys(get_args(ev.RunEvent), _run),
+    **dict.fromkeys(get_args(ev.BookEvent), _book),
+    **dict.fromkeys(get_args(ev.OneTaskEvent), _task),
+    **dict.fromkeys(get_args(ev.OneAttemptEvent), _attempt),
+}
+_OF_CALLS: Final[dict[type[ev.Event], Callable[[RunState, AttemptState, Recorded, Any], None]]] = {
+    ev.CallStarted: _call_started,
+    ev.CallFinished: _call_finished,
+    ev.CallLost: _call_lost,
+    ev.ToolFinished: _tool_finished,
+}
+_OF_ATTEMPT: Final[dict[type[ev.Event], Callable[[AttemptState, Recorded, Any], None]]] = {
+    ev.AttemptReused: _reused,
+    ev.PlanResolved: _planned,
+    ev.PhaseEntered: _entered,
+    ev.ResultRecorded: _result,
+    ev.ArtifactsCollected: _collected,
+    ev.EvaluationFinished: _judged,
+    ev.AnalysisFinished: _analysed,
+    ev.AttemptRetried: _retried,
+    ev.AttemptFinished: _finished,
+}
+assert set(_OF_GROUP) == set(ev.BY_CODE.values()), "every event type is of one group"
+assert {ev.AttemptStarted, *_OF_CALLS, *_OF_ATTEMPT} == set(get_args(ev.OneAttemptEvent)), (
+    "every event of an attempt is folded"
+)

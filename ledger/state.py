@@ -12,6 +12,7 @@ from ledger import events as ev
 from ledger.attempt_state import AttemptState, Origin, Spend
 from ledger.errors import RunNotFound
 from ledger.tlog import Frontier
+from ledger.view import spell_time
 
 TaskStage = Literal["pending", "running", "done", "error", "cancelled"]
 Bin = Literal["evaluated", "error", "skipped", "missing"]
@@ -181,7 +182,8 @@ class RunState:
     late_calls: int = 0
     created_at: str | None = None
     finished_at: str | None = None
-    last_at: str | None = None
+    last_ns: int | None = None
+    """When the last event was recorded: nanoseconds since 1970, UTC."""
 
     @property
     def size(self) -> int:
@@ -238,6 +240,11 @@ class RunState:
         if self.imported is not None:
             return self.imported.finished_at
         return self.finished_at
+
+    @property
+    def last_at(self) -> str | None:
+        """When the last event was recorded: ISO-8601, UTC."""
+        return None if self.last_ns is None else spell_time(self.last_ns)
 
     def counts(self, category: str | Literal[False] | None = False) -> Counts:
         """Count tasks: all, or (with `category` given, None included) those of one category."""

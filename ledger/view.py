@@ -23,6 +23,12 @@ _NO_SIZE: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def spell_time(wall_ns: int) -> str:
+    """Spell nanoseconds since 1970 as ISO-8601, UTC, microseconds."""
+    moment = _EPOCH + timedelta(microseconds=wall_ns // 1000)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One event with its place in the ledger; `event` is None if its body was erased.
@@ -48,8 +54,7 @@ class Recorded:
     @property
     def at(self) -> str:
         """When it was recorded: ISO-8601, UTC, microseconds."""
-        moment = _EPOCH + timedelta(microseconds=self.header.wall_ns // 1000)
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return spell_time(self.header.wall_ns)
 
     @property
     def type(self) -> str:
