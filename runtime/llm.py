@@ -23,6 +23,7 @@ from runtime.call_records import CallEnd, CallStart
 from runtime.chat import Completion, StreamAssembler, ToolCall, parse_completion, stream_data
 from runtime.models import EnvName, ModelSpec
 from runtime.prices import UNKNOWN, cost
+from runtime.promise import to_the_end
 from runtime.provider_error import (
     CANCELLED,
     CONNECTION,
@@ -31,7 +32,6 @@ from runtime.provider_error import (
     of_response,
     of_transport,
 )
-from runtime.recorder import to_the_end
 from runtime.secret_names import MIN_VARIABLE_LENGTH
 from runtime.secret_text import MASK
 

@@ -12,7 +12,8 @@ from ledger.state import RunState
 from ledger.tail import Clock
 from ledger.view import Blobs
 from runtime.progress import Progress, ProgressFiles, measure
-from runtime.recorder import Recorder, to_the_end
+from runtime.promise import to_the_end
+from runtime.recorder import Recorder
 from runtime.stages import explain
 
 Projector = Callable[[RunState, Blobs], object]

@@ -10,7 +10,7 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from runtime.calls import Key, Moves, OpenCalls
 from runtime.containment import contained
 from runtime.gate import prune_event, redact_event
 from runtime.inbox import Inbox
+from runtime.promise import Promise, Told, hear, promise_to_thread, tell, to_the_end
 from runtime.redact import Redactor
 
 T = TypeVar("T")
@@ -42,19 +43,12 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0
 _log = logging.getLogger(__name__)
 
 
-def _promise() -> "Future[Any]":
-    """A future that its caller cannot cancel: what is under way is done, and told."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-    return future
-
-
 @dataclass(slots=True)
 class _Batch:
-    """Events that are stored together, and their caller's future."""
+    """Events that are stored together, and what their caller was promised."""
 
     events: list[AnyEvent]
-    done: "Future[Receipt]" = field(default_factory=_promise)
+    done: Promise[Receipt]
     moves: Moves = field(default_factory=Moves)
     pruned: bool = False
 
@@ -64,7 +58,7 @@ class _Order:
     """Something else to be done by the writing thread, in its turn."""
 
     act: Callable[[], Any]
-    done: "Future[Any]" = field(default_factory=_promise)
+    done: "Future[Any]" = field(default_factory=promise_to_thread)
 
 
 class Recorder:
@@ -114,20 +108,21 @@ class Recorder:
         they are, unless another error is raised. Raises what `Ledger.append` raises; a value that
         no ledger holds is left out and named by `refusals`.
         """
-        batch = _Batch(list(events))
-
-        async def stored() -> Receipt:
-            if not self._inbox.offer(batch):
-                await asyncio.to_thread(self._inbox.put, batch)
-            return await asyncio.wrap_future(batch.done)
-
-        return await to_the_end(stored())
+        told: Told[Receipt] = Told()
+        batch = _Batch(list(events), told)
+        if not self._inbox.offer(batch):
+            try:
+                await to_the_end(asyncio.to_thread(self._inbox.put, batch))
+            except asyncio.CancelledError:
+                await hear(told)
+                raise
+        return await hear(told)
 
     def record_sync(self, *events: AnyEvent) -> Receipt:
         """`record` for callers without an event loop."""
-        batch = _Batch(list(events))
-        self._inbox.put(batch)
-        return batch.done.result()
+        told: Future[Receipt] = promise_to_thread()
+        self._inbox.put(_Batch(list(events), told))
+        return told.result()
 
     async def record_streams(self, streams: Sequence[Stream]) -> list[Receipt | AclError]:
         """Record several batches, copies among them, in one transaction, one after another.
@@ -209,9 +204,7 @@ class Recorder:
             dead = LedgerDead(f"the recorder of {self.ledger.path} failed: {error!r}")
             self._inbox.close(dead)
             items += self._inbox.take(0) or []
-            for item in items:
-                if not item.done.done():
-                    item.done.set_exception(dead)
+            tell((item.done, dead) for item in items)
             _log.critical("%s", dead.message, exc_info=error)
 
     def _handle(self, items: list[_Batch | _Order]) -> None:
@@ -235,15 +228,18 @@ class Recorder:
         batches = [batch for batch in batches if self._prepare(batch)]
         while batches:
             outcomes = self._stored([batch.events for batch in batches])
-            batches = [
-                batch
-                for batch, outcome in zip(batches, outcomes, strict=True)
-                if not self._settle(batch, outcome)
-            ]
+            again: list[_Batch] = []
+            told: list[tuple[Promise[Receipt], Receipt | BaseException]] = []
+            for batch, outcome in zip(batches, outcomes, strict=True):
+                if self._is_tried_again(batch, outcome):
+                    again.append(batch)
+                else:
+                    told.append(self._end(batch, outcome))
+            tell(told)
+            batches = again
             full = [outcome for outcome in outcomes if isinstance(outcome, NotStored)]
             if full and not self._wait_for_room(full[0], waits):
-                for batch in batches:
-                    self._give_up(batch, full[0])
+                tell([self._end(batch, full[0]) for batch in batches])
                 return
 
     def _stored(self, batches: Sequence[Iterable[Item]]) -> list[Receipt | AclError]:
@@ -267,26 +263,24 @@ class Recorder:
             with contained():
                 redacted = [redact_event(event, self.redactor) for event in batch.events]
         except Exception as error:  # noqa: BLE001 - objects of plug-ins may do anything
-            batch.done.set_exception(error)
+            tell([(batch.done, error)])
             return False
         batch.events = list(self._calls.follow(redacted, batch.moves))
         return True
 
-    def _settle(self, batch: _Batch, outcome: Receipt | AclError) -> bool:
-        """Tell the caller what became of its batch; False if it is to be tried again."""
-        if isinstance(outcome, Receipt):
-            batch.done.set_result(outcome)
-            return True
-        if isinstance(outcome, NotStored):
-            return False
-        if isinstance(outcome, ValueRefused) and not batch.pruned and self._prune(batch):
-            return False
-        self._give_up(batch, outcome)
-        return True
+    def _is_tried_again(self, batch: _Batch, outcome: Receipt | AclError) -> bool:
+        """Tell whether a batch that was not stored may be stored yet; prunes it if that helps."""
+        if isinstance(outcome, ValueRefused):
+            return not batch.pruned and self._prune(batch)
+        return isinstance(outcome, NotStored)
 
-    def _give_up(self, batch: _Batch, error: AclError) -> None:
-        self._calls.undo(batch.moves)
-        batch.done.set_exception(error)
+    def _end(
+        self, batch: _Batch, outcome: Receipt | AclError
+    ) -> tuple[Promise[Receipt], Receipt | BaseException]:
+        """What the caller of a batch is to be told, after what it moved was put back if need be."""
+        if not isinstance(outcome, Receipt):
+            self._calls.undo(batch.moves)
+        return batch.done, outcome
 
     def _prune(self, batch: _Batch) -> bool:
         """Leave out what no ledger holds, and note it; tell whether there was anything."""
@@ -375,18 +369,3 @@ class Recorder:
                     raise
             else:
                 return
-
-
-async def to_the_end(work: Awaitable[T]) -> T:
-    """Await `work` to its end even if the caller is cancelled; the cancellation follows then."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    result = task.result()
-    if cancelled:
-        raise asyncio.CancelledError
-    return result
