@@ -16,8 +16,7 @@ body to a place in one ledger; its exact bytes are the Merkle leaf. Header, all 
 import functools
 import re
 import struct
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -42,8 +41,7 @@ _DEEP: Final = canonical.MAX_DEPTH
 _IN_HEADER: Final = frozenset({"type", "task", "attempt", "lease"})
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """Where and when a body was recorded. `address` is the SHA-256 of the body."""
 
     code: int
@@ -92,9 +90,8 @@ class Header:
         """
         if len(data) < HEADER_BYTES or len(data) != header_length(data):
             raise LedgerDamaged(f"a header of {len(data)} bytes is cut or too long")
-        fields = _LAYOUT.unpack_from(data)
-        version, flags, code, ledger_id, seq, wall, mono = fields[:7]
-        session, lease, attempt, body_length, address, task_length = fields[7:]
+        version, flags, code, *of_event, task_length = _LAYOUT.unpack_from(data)
+        seq = of_event[1]
         if version != FORMAT:
             raise VersionUnsupported(f"event {seq} has header format {version}")
         if code not in BY_CODE:
@@ -105,19 +102,20 @@ class Header:
             task = data[HEADER_BYTES:].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise LedgerDamaged(f"the task id of event {seq} is not UTF-8", seq=seq) from error
+        ledger_id, _, wall, mono, session, lease, attempt, body_length, address = of_event
         return cls(
-            code=code,
-            copied=bool(flags),
-            ledger_id=ledger_id,
-            seq=seq,
-            wall_ns=wall,
-            mono_ns=mono,
-            session=session,
-            lease=lease,
-            attempt=attempt or None,
-            body_length=body_length,
-            address=address,
-            task=None if task_length == _NO_TASK else task,
+            code,
+            bool(flags),
+            ledger_id,
+            seq,
+            wall,
+            mono,
+            session,
+            lease,
+            attempt or None,
+            body_length,
+            address,
+            None if task_length == _NO_TASK else task,
         )
 
 
@@ -187,13 +185,31 @@ def decode_event(header: Header, body: bytes) -> AnyEvent:
 def is_canonical_body(body: bytes) -> bool:
     """Tell whether `body` is spelled as `encode_body` would: the only spelling of its content."""
     try:
-        fields = _decode_members(body)
-        if not isinstance(fields, dict):
-            return False
-        members = (canonical.encode(key) + b":" + canonical.encode(fields[key]) for key in fields)
-        return list(fields) == sorted(fields) and b"{" + b",".join(members) + b"}" == body
-    except (LedgerDamaged, ValueRefused):
+        return isinstance(_decode_members(body), dict) and is_canonical_spelling(body)
+    except LedgerDamaged:
         return False
+
+
+def is_canonical_spelling(body: bytes) -> bool:
+    """Tell of a body that can be decoded whether it is spelled as `encode_body` would.
+
+    Envelopes are decoded in one spelling only: all else is JSON with its keys in order.
+    """
+    try:
+        return orjson.dumps(orjson.loads(body), option=orjson.OPT_SORT_KEYS) == body
+    except orjson.JSONEncodeError:
+        # Envelopes nest deeper than orjson writes at once.
+        return _spell_members(body) == body
+
+
+def _spell_members(body: bytes) -> bytes | None:
+    fields = _decode_members(body)
+    assert isinstance(fields, dict)
+    try:
+        members = [canonical.encode(key) + b":" + canonical.encode(fields[key]) for key in fields]
+    except ValueRefused:
+        return None
+    return b"{" + b",".join(members) + b"}" if list(fields) == sorted(fields) else None
 
 
 def _decode_members(body: bytes) -> object:

@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ledger import canonical, sidefile, tlog
@@ -223,7 +223,7 @@ class Tail:
                 pieces[digest] = piece
 
         if isinstance(item, Copy):
-            header = replace(item.header, ledger_id=self.ledger_id, seq=seq, copied=True)
+            header = item.header._replace(ledger_id=self.ledger_id, seq=seq, copied=True)
             event = decode_event(item.header, item.body)
             body = item.body
             if hashlib.sha256(body).digest() != header.address:

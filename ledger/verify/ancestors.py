@@ -66,7 +66,7 @@ class Ancestor:
             return False
         # There, it may have been a copy as well.
         originals = (
-            replace(header, ledger_id=self.ledger_id, seq=seq, copied=copied)
+            header._replace(ledger_id=self.ledger_id, seq=seq, copied=copied)
             for copied in (False, True)
         )
         return self.leaves.at(seq) in [tlog.leaf_hash(one.encode()) for one in originals]

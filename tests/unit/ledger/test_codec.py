@@ -314,6 +314,72 @@ def test_another_spelling_of_a_body_is_not_canonical(spelling: bytes) -> None:
     assert not is_canonical_body(spelling)
 
 
+def spelled_member_by_member(body: bytes) -> bool:
+    """Whether `body` is what its members amount to, each decoded and encoded by itself."""
+    try:
+        fields = canonical.decode(body)
+        assert isinstance(fields, dict)
+        members = [canonical.encode(key) + b":" + canonical.encode(fields[key]) for key in fields]
+    except (LedgerDamaged, ValueRefused, AssertionError):
+        return False
+    return list(fields) == sorted(fields) and b"{" + b",".join(members) + b"}" == body
+
+
+ODD = [
+    "\ud800", "\ud83d\ude00", "$acl", "$acl.x", "a\\b\udfff", 2**64, -(2**63) - 1, 2**63, math.nan,
+    -math.inf, -0.0, 1.0, 1e16, 1e-7, "é\x7f\u2028", {"$acl": [1]}, {"\udc00": {"$acl:": None}},
+    canonical.Binary(b"\x00\xff"), "x" * 5000, "\ud800" * 5000, [{"k": "y" * 3000}] * 5,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(ODD) | JSON, max_size=3), st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_body_is_canonical_exactly_if_each_member_is_written_so(
+    values: list[object], data: st.DataObject
+) -> None:
+    body = encode_body(say.result("t", trajectory={"v": values}), SALT, lambda *_: None)
+    assert is_canonical_body(body)
+    cuts = st.integers(0, len(body))
+    start, end = sorted((data.draw(cuts), data.draw(cuts)))
+    for changed in (
+        body[:start] + data.draw(st.sampled_from(CHANGES)) + body[start + 1 :],
+        body[:start] + body[end:],
+        body.replace(*data.draw(st.sampled_from(SPELLINGS))),
+    ):
+        assert is_canonical_body(changed) == spelled_member_by_member(changed)
+
+
+CHANGES = [
+    b" ",
+    b'"',
+    b"\\",
+    b"0",
+    b"-",
+    b"e",
+    b"$",
+    b"{",
+    b"]",
+    b"A",
+    b"\xff",
+    b"\\u0041",
+    b",",
+    b"",
+]
+SPELLINGS = [
+    (b"\\\\u", b"\\\\U"), (b"ud", b"uD"), (b'"nan"', b'"NaN"'), (b'"int","', b'"int","0'),
+    (b'"int","-', b'"int","-0'), (b"1.0", b"1.00"), (b"e+16", b"e16"), (b"$acl.", b"$acl:"),
+    (b'"str"', b'"text",[]'), (b'["bytes",[],"', b'["bytes",[],"='), (b"-0.0", b"-0"),
+    (b"\xc3\xa9", b"\\u00e9"), (b"[[", b"[ ["), (b"1e-7", b"0.0000001"), (b'"$acl"', b'"$acl.$acl"'),
+]  # fmt: skip
+
+
+def test_envelopes_that_nest_deeper_than_json_is_written_are_canonical_all_the_same() -> None:
+    deep = b'{"$acl":["list",["%s"],[' % (b"0" * 64)
+    inside = b'{"salt":"s","trajectory":' + deep * 90 + b"1" + b"]]}" * 90 + b',"v":1}'
+    assert is_canonical_body(inside)
+    assert not is_canonical_body(inside.replace(b"[1]", b"[1 ]"))
+
+
 def test_every_event_type_has_its_value_fields_marked_for_cutting() -> None:
     cut = {
         f"{model.__name__}.{name}"

@@ -109,7 +109,7 @@ def test_an_attempt_that_came_alone_to_the_source_stands_below_the_source(tmp_pa
         ledger.append(ev.AttemptReused(task="u", attempt=1, **REUSED | {"source_run_id": "first"}))
     with LedgerView.open(tmp_path) as view:
         *events, alone = view.events()
-        copy = replace(alone, header=replace(alone.header, task="t", copied=True))
+        copy = replace(alone, header=alone.header._replace(task="t", copied=True))
         found = lineage(Given(view, [*events, copy]))  # type: ignore[arg-type]
     (source,) = found.sources
     (below,) = source.sources
