@@ -13,18 +13,25 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
 
 from benchmarks.measure import Report, arguments, tell
 from benchmarks.payloads import payload_file
+from benchmarks.peers import environment
 
 BUILD: Final = Path(__file__).resolve().parents[1] / "build" / "bench"
 COUNTS: Final = (100, 400, 1_600, 6_400)
 QUICK: Final = (40,)
 _ROUNDS: Final = {40: 1, 100: 5, 400: 5, 1_600: 3, 6_400: 3}
+AGENTCOMPASS: Final = "agentcompass==1.0.1"
+INSPECT: Final = "inspect-ai==0.3.285"
+# More takes AgentCompass far longer than five minutes.
+_MOST_FOR_AGENTCOMPASS: Final = 1_600
+_LARGE: Final = 6_400
+_EXPECTED: Final = {400: 15.0, 1_600: 50.0}
 Told = dict[str, Any]
 
 
@@ -40,16 +47,41 @@ def module(name: str, *more: str | Path | int) -> Told:
     return child([sys.executable, "-m", f"benchmarks.{name}", *map(str, more)])
 
 
+class Peers:
+    """The programs beside this one, in environments of their own; none without a Python."""
+
+    def __init__(self, python: Path | None) -> None:
+        here = Path(__file__).parent
+        self._commands: dict[str, list[str | Path]] = {}
+        if python is not None:
+            theirs = environment("agentcompass", AGENTCOMPASS, python)
+            self._commands["agentcompass"] = [theirs, here / "peer_agentcompass.py"]
+            theirs = environment("inspect", INSPECT, python)
+            self._commands["inspect"] = [theirs, here / "peer_inspect.py"]
+            self._commands["inspect, each"] = self._commands["inspect"]
+
+    def names(self, count: int, number: int) -> list[str]:
+        """Who takes part in round `number` with so many tasks: AgentCompass once, it is slow."""
+        left_out = {"agentcompass"} if number or count > _MOST_FOR_AGENTCOMPASS else set()
+        return [name for name in self._commands if name not in left_out]
+
+    def run(self, name: str, payloads: Path, count: int, directory: Path) -> Told:
+        """One run of a peer."""
+        mode = {"inspect": ["default"], "inspect, each": ["each"]}.get(name, [])
+        return child([*self._commands[name], payloads, str(count), directory, *mode])
+
+
 class Rounds:
     """The subjects for one N, in turns, each in a directory of its own."""
 
-    def __init__(self, payloads: Path, count: int, scratch: Path) -> None:
+    def __init__(self, payloads: Path, count: int, scratch: Path, peers: Peers) -> None:
+        self._peers = peers
         self._payloads = payloads
         self._count = count
         self._scratch = scratch
         self.told: dict[str, list[Told]] = {}
 
-    def take(self, peers: dict[str, Callable[[Path, int, Path], Told]]) -> None:
+    def take(self, number: int) -> None:
         """One round."""
         place = Path(mkdtemp(dir=self._scratch))
         try:
@@ -58,10 +90,10 @@ class Rounds:
             bare.mkdir()
             self._add("ours", module("ours", self._payloads, self._count, ours))
             self._add("bare", module("bare", ours, bare))
-            for name, peer in peers.items():
+            for name in self._peers.names(self._count, number):
                 there = place / name
                 there.mkdir()
-                self._add(name, peer(self._payloads, self._count, there))
+                self._add(name, self._peers.run(name, self._payloads, self._count, there))
         finally:
             shutil.rmtree(place)
 
@@ -77,10 +109,11 @@ def measure(report: Report, counts: Iterable[int], chosen: argparse.Namespace) -
     """All subjects for each N."""
     BUILD.mkdir(parents=True, exist_ok=True)
     payloads = payload_file(BUILD, max(counts))
+    peers = Peers(chosen.peers_python)
     for count in counts:
-        rounds = Rounds(payloads, count, BUILD)
-        for _ in range(chosen.rounds or _ROUNDS[count]):
-            rounds.take({})
+        rounds = Rounds(payloads, count, BUILD, peers)
+        for number in range(chosen.rounds or _ROUNDS.get(count, 1)):
+            rounds.take(number)
         _tell(report, count, rounds)
 
 
@@ -102,6 +135,17 @@ def _tell(report: Report, count: int, rounds: Rounds) -> None:
     bare = rounds.median("bare", "wall"), rounds.median("bare", "cpu")
     report.ratio(f"bare / ours, wall, {count} tasks", bare[0] / wall, least=0.6)
     report.ratio(f"bare / ours, CPU, {count} tasks", bare[1] / rounds.median("ours", "cpu"))
+    for name in rounds.told:
+        if name not in ("ours", "bare"):
+            least = _expected(name, count)
+            times = rounds.median(name, "wall") / wall
+            report.ratio(f"{name} / ours, wall, {count} tasks", times, least=least)
+
+
+def _expected(name: str, count: int) -> float | None:
+    if name == "agentcompass":
+        return _EXPECTED.get(count)
+    return 5.0 if count >= _LARGE else 1.0
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -110,12 +154,35 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peers-python", type=Path, help="a Python 3.12 or newer for the peers")
 
 
+def _say(report: Report, chosen: argparse.Namespace, counts: Iterable[int]) -> None:
+    report.note("Medians over rounds in turns; each subject is a process of its own.")
+    report.note(
+        "Ours: through the recorder and its redaction, durable at each acknowledgement, sealed at"
+        " the end (measured with it). No metrics, no export: those are not recording."
+    )
+    report.note(
+        "Bare: SHA-256 of pieces, bodies and leaves, zstd and SQLite for the bytes that ours"
+        " stored, in the same commits; no triggers, checkpoints or seal."
+    )
+    if chosen.peers_python is None:
+        report.note("Peers are left out: --peers-python says where a Python for them is.")
+        return
+    report.note(
+        f"{AGENTCOMPASS}: the calls of its runner to its store, one round; no progress files, log"
+        f" or metrics. {INSPECT}: its recorder alone, flushed at its default interval, and after"
+        " each sample; it syncs at the end only, and its database for live views is left out."
+    )
+    if max(counts) > _MOST_FOR_AGENTCOMPASS:
+        report.note(f"AgentCompass with more than {_MOST_FOR_AGENTCOMPASS} tasks takes too long.")
+
+
 def main() -> None:
     """Measure and tell."""
     chosen = arguments(__doc__ or "", _options)
     counts = chosen.tasks or (QUICK if chosen.quick else COUNTS)
     report = Report("record", "Recording a run, 16 attempts at once, durable at each step.")
     measure(report, counts, chosen)
+    _say(report, chosen, counts)
     tell(report, chosen)
 
 
