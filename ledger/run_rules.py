@@ -1,6 +1,5 @@
 """The rules of run, book and tasks: what each of their events needs, and what it changes."""
 
-from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from ledger import events as ev
@@ -33,7 +32,7 @@ class RunRules:
             self.refuse(f"the run is in state {stage}")
 
     def go(self, stage: Stage) -> None:
-        self.pending.run = replace(self.pending.run, stage=stage)
+        self.pending.run = self.pending.run._replace(stage=stage)
 
     def created(self, _: Any) -> None:
         self.stage_in("none")
@@ -49,7 +48,7 @@ class RunRules:
     def selected(self, event: ev.TasksSelected | Unknown) -> None:
         self.stage_in("preparing", "running")
         if isinstance(event, Unknown):
-            self.pending.run = replace(self.pending.run, stage="running", any_task=True)
+            self.pending.run = self.pending.run._replace(stage="running", any_task=True)
             return
         for task in event.tasks:
             known = self.pending.tasks.get(task.task_id) or self.states.task(task.task_id)
@@ -61,7 +60,7 @@ class RunRules:
     def select(self, task_id: str) -> TaskStep:
         task = self.pending.tasks[task_id] = TaskStep()
         run = self.pending.run
-        self.pending.run = replace(run, unfinished=run.unfinished + 1)
+        self.pending.run = run._replace(unfinished=run.unfinished + 1)
         return task
 
     def summary(self, _: Any) -> None:
@@ -91,7 +90,7 @@ class RunRules:
 
     def sealed(self, _: Any) -> None:
         self.always(_)
-        self.pending.run = replace(self.pending.run, sealed=True)
+        self.pending.run = self.pending.run._replace(sealed=True)
 
     def extension(self, _: Any) -> None:
         self.stage_in(*_OPEN, "registry")
@@ -121,14 +120,14 @@ class RunRules:
         task = self.task()
         if task.stage != "pending" or self.copied:
             self.refuse(f"the task is {task.stage}")
-        self.put_task(replace(task, stage="reusing"))
+        self.put_task(task._replace(stage="reusing"))
 
     def task_started(self, _: Any) -> None:
         task = self.task()
         wanted = "reusing" if self.copied else "pending"
         if task.stage != wanted or task.attempts:
             self.refuse(f"the task is {task.stage}")
-        self.put_task(replace(task, stage="reusing" if self.copied else "running"))
+        self.put_task(task._replace(stage="reusing" if self.copied else "running"))
 
     def task_in_work(self) -> TaskStep:
         task = self.task()
@@ -140,9 +139,9 @@ class RunRules:
     def task_over(self, task: TaskStep) -> None:
         if task.open_attempts:
             self.refuse(f"{task.open_attempts} attempts are open")
-        self.put_task(replace(task, stage="over"))
+        self.put_task(task._replace(stage="over"))
         run = self.pending.run
-        self.pending.run = replace(run, unfinished=run.unfinished - 1)
+        self.pending.run = run._replace(unfinished=run.unfinished - 1)
 
     def task_finished(self, event: ev.TaskFinished | Unknown) -> None:
         task = self.task_in_work()

@@ -4,7 +4,7 @@ All are immutable. What depends on erased content is unknown: None, or `UNKNOWN`
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from ledger import events as ev
 
@@ -33,8 +33,7 @@ class Unknown:
         return ev.TYPE_NAMES[self.kind.code]
 
 
-@dataclass(frozen=True, slots=True)
-class RunStage:
+class RunStage(NamedTuple):
     """Where the run stands; `any_task`: a selection was erased, so any task can be one of it."""
 
     stage: Stage = "none"
@@ -43,8 +42,7 @@ class RunStage:
     any_task: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStep:
+class TaskStep(NamedTuple):
     """Where a task stands; `error` is None where only an attempt whose end is unknown can tell."""
 
     stage: TaskStage = "pending"
@@ -53,8 +51,7 @@ class TaskStep:
     attempts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptStep:
+class AttemptStep(NamedTuple):
     """Where an attempt stands.
 
     `planned` and `result` are None once a retry was erased that may have begun anew, or not; `rank`

@@ -6,7 +6,6 @@ and tasks; here are those of attempts and their model calls.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, get_args
 
 from ledger import events as ev
@@ -89,7 +88,7 @@ class Step(RunRules):
             self.refuse("the attempt was already started")
         task = self.task_in_work() if before is None else self.task()
         self.put_task(
-            replace(task, open_attempts=task.open_attempts + 1, attempts=task.attempts + 1)
+            task._replace(open_attempts=task.open_attempts + 1, attempts=task.attempts + 1)
         )
         # In a copy of the whole task, that the attempt came alone is history: all is copied.
         alone = before is not None and task.stage == "running"
@@ -108,7 +107,7 @@ class Step(RunRules):
         if attempt.reusing:
             if attempt.result is False:
                 self.refuse("the reused attempt has no result")
-            return replace(attempt, reusing=False, planned=True, rank=_EVALUATE - 1, result=True)
+            return attempt._replace(reusing=False, planned=True, rank=_EVALUATE - 1, result=True)
         return attempt
 
     def plan(self, _: Any) -> None:
@@ -117,8 +116,8 @@ class Step(RunRules):
             self.refuse("the try has a plan")
         if attempt.planned is None:
             # Only a try that began anew is planned.
-            attempt = replace(attempt, result=False)
-        self.put(replace(attempt, planned=True))
+            attempt = attempt._replace(result=False)
+        self.put(attempt._replace(planned=True))
 
     def phase(self, event: ev.PhaseEntered | Unknown) -> None:
         attempt = self.attempt()
@@ -126,12 +125,12 @@ class Step(RunRules):
             self.refuse("the try has no plan")
         if attempt.planned is None:
             # Only a try that goes on from its result needs no plan of its own.
-            attempt = replace(attempt, planned=True, result=True, rank=_EVALUATE - 1)
+            attempt = attempt._replace(planned=True, result=True, rank=_EVALUATE - 1)
         rank = attempt.rank + 1 if isinstance(event, Unknown) else _rank(event.phase)
         if not attempt.rank < rank < len(PHASES):
             name = "whatever it was" if isinstance(event, Unknown) else event.phase
             self.refuse(f"phase {name} cannot follow")
-        self.put(replace(attempt, rank=rank))
+        self.put(attempt._replace(rank=rank))
 
     def result(self, _: Any) -> None:
         attempt = self.attempt()
@@ -139,7 +138,7 @@ class Step(RunRules):
             self.refuse("the try has a result")
         # A reused attempt may have been planned where it ran alone.
         planned = bool(attempt.planned or attempt.reused)
-        self.put(replace(attempt, result=True, planned=planned))
+        self.put(attempt._replace(result=True, planned=planned))
 
     def evaluation(self, event: ev.EvaluationFinished | Unknown) -> None:
         attempt = self.attempt()
@@ -147,11 +146,11 @@ class Step(RunRules):
             self.refuse("there is a verdict" if attempt.result else "there is no result")
         if attempt.result is None:
             # Without a result of its own this try goes on from that of the one before.
-            attempt = replace(attempt, result=True, planned=True)
+            attempt = attempt._replace(result=True, planned=True)
         if isinstance(event, Unknown):
-            self.put(replace(attempt, verdict=UNKNOWN))
+            self.put(attempt._replace(verdict=UNKNOWN))
         else:
-            self.put(replace(attempt, verdict=(event.correct, event.score)))
+            self.put(attempt._replace(verdict=(event.correct, event.score)))
 
     def during(self, _: Any) -> None:
         self.put(self.attempt())
@@ -170,15 +169,15 @@ class Step(RunRules):
         )
         if isinstance(event, Unknown):
             # With a result, it may have begun anew or not.
-            unknown = replace(attempt, planned=None, rank=-1, result=None, verdict=None)
+            unknown = attempt._replace(planned=None, rank=-1, result=None, verdict=None)
             again = anew if attempt.result is False else unknown
         elif event.scope == "attempt":
             again = anew
         else:
             if attempt.result is False:
                 self.refuse("there is no result to evaluate again")
-            again = replace(attempt, planned=True, rank=_EVALUATE - 1, result=True, verdict=None)
-        self.put(replace(again, retry=retry))
+            again = attempt._replace(planned=True, rank=_EVALUATE - 1, result=True, verdict=None)
+        self.put(again._replace(retry=retry))
 
     def attempt_finished(self, event: ev.AttemptFinished | Unknown) -> None:
         attempt = self.attempt()
@@ -189,9 +188,9 @@ class Step(RunRules):
             self.check_end(event, attempt)
             error = True if event.status in ERROR_STATUSES else task.error
         self.put_task(
-            replace(task, open_attempts=task.open_attempts - 1, error=task.error or error)
+            task._replace(open_attempts=task.open_attempts - 1, error=task.error or error)
         )
-        self.put(replace(attempt, over=True))
+        self.put(attempt._replace(over=True))
 
     def check_end(self, event: ev.AttemptFinished, attempt: AttemptStep) -> None:
         if event.retries != attempt.retry:
@@ -211,20 +210,20 @@ class Step(RunRules):
     def call_started(self, event: ev.CallStarted | Unknown) -> None:
         attempt = self.attempt()
         if isinstance(event, Unknown):
-            self.put(replace(attempt, calls_known=False))
+            self.put(attempt._replace(calls_known=False))
             return
         if event.call_id in attempt.calls | attempt.lost and attempt.calls_known:
             self.refuse(f"call {event.call_id!r} was already started")
-        self.put(replace(attempt, calls=attempt.calls | {event.call_id}))
+        self.put(attempt._replace(calls=attempt.calls | {event.call_id}))
 
     def call_finished(self, event: ev.CallFinished | Unknown) -> None:
         attempt = self.find()
         if attempt is not None and self.can_be_late(event, attempt):
             if isinstance(event, Unknown):
-                self.put(replace(attempt, calls_known=False))
+                self.put(attempt._replace(calls_known=False))
             else:
                 gone = {event.call_id}
-                self.put(replace(attempt, calls=attempt.calls - gone, lost=attempt.lost - gone))
+                self.put(attempt._replace(calls=attempt.calls - gone, lost=attempt.lost - gone))
             return
         attempt = self.attempt()
         self.put(self.without_call(attempt, event))
@@ -242,15 +241,15 @@ class Step(RunRules):
         if isinstance(event, Unknown):
             if not attempt.calls and attempt.calls_known:
                 self.refuse("no call is open")
-            return replace(attempt, calls_known=False)
+            return attempt._replace(calls_known=False)
         if event.call_id not in attempt.calls and attempt.calls_known:
             self.refuse(f"call {event.call_id!r} is not open")
-        return replace(attempt, calls=attempt.calls - {event.call_id})
+        return attempt._replace(calls=attempt.calls - {event.call_id})
 
     def call_lost(self, event: ev.CallLost | Unknown) -> None:
         attempt = self.without_call(self.attempt(), event)
         lost = frozenset() if isinstance(event, Unknown) else {event.call_id}
-        self.put(replace(attempt, lost=attempt.lost | lost))
+        self.put(attempt._replace(lost=attempt.lost | lost))
 
 
 RULES: Final[dict[type[ev.Event], Callable[[Step, Any], None]]] = {
