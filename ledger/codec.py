@@ -16,6 +16,7 @@ body to a place in one ledger; its exact bytes are the Merkle leaf. Header, all 
 import functools
 import re
 import struct
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -39,6 +40,7 @@ _NO_TASK: Final = 0xFFFF
 _DEEP: Final = canonical.MAX_DEPTH
 # Fields that stand in the header, or are said by the type code.
 _IN_HEADER: Final = frozenset({"type", "task", "attempt", "lease"})
+_SCALARS: Final = frozenset({str, int, float, bool})
 
 
 class Header(NamedTuple):
@@ -142,6 +144,11 @@ def encode_body(event: Event, salt: bytes, spill: canonical.Spill) -> bytes:
 
     Raises ValueRefused with the path of the first value that has no canonical form.
     """
+    fields = event.__dict__
+    if all(fields[name] is None for name in _cut_names(type(event))):
+        with suppress(ValueRefused):
+            # Nothing is cut: one pass writes it all. What is refused is named below.
+            return canonical.encode(_members_of(event, salt))
     members = []
     for name, key, cut in _members(type(event)):
         if cut is None:
@@ -234,6 +241,21 @@ def _check_salt(salt: object) -> None:
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+
+
+def _members_of(event: Event, salt: bytes) -> dict[str, object]:
+    """The body as plain objects; the canonical form puts its members in order."""
+    members: dict[str, object] = {"salt": salt.hex(), "v": event.v}
+    for name, value in event.__dict__.items():
+        if value is not None and name not in _IN_HEADER:
+            members[name] = value if type(value) in _SCALARS else _tree(value)
+    return members
+
+
+@functools.cache
+def _cut_names(model: type[Event]) -> tuple[str, ...]:
+    """The fields of an event type whose large values are cut."""
+    return tuple(name for name, _, cut in _members(model) if cut)
 
 
 @functools.cache
