@@ -19,7 +19,17 @@ from threading import Lock
 from typing import Any, Final
 
 from ledger import lock, schema, sidefile, sqlite_version
-from ledger.errors import AclError, LedgerDamaged, LedgerLocked, LedgerRolledBack, NotALedger
+from ledger.errors import (
+    AclError,
+    LedgerDamaged,
+    LedgerLocked,
+    LedgerRolledBack,
+    NotALedger,
+    StorageFailed,
+    is_refusal,
+    says_absent,
+    told_as_failure,
+)
 from ledger.segment import MAX_RECORD
 
 LEDGER_NAME: Final = "ledger.sqlite"
@@ -89,9 +99,10 @@ def ledger_file(path: str | Path) -> Path:
     it leads to. In a run directory nothing is followed.
     """
     named = Path(path)
-    if named.is_dir():
-        return (named / LEDGER_NAME).absolute()
-    return named.resolve() if named.is_symlink() and named.is_file() else named.absolute()
+    with told_as_failure(named):
+        if named.is_dir():
+            return (named / LEDGER_NAME).absolute()
+        return named.resolve() if named.is_symlink() and named.is_file() else named.absolute()
 
 
 def inode(path: Path) -> tuple[int, int]:
@@ -103,6 +114,8 @@ def inode(path: Path) -> tuple[int, int]:
     try:
         found = path.lstat()
     except (OSError, ValueError) as error:
+        if not says_absent(error):
+            raise StorageFailed(f"{path}: {error}") from error
         for side in _sides(path):
             raise LedgerRolledBack(
                 f"there is no ledger at {path}, but {side.name} tells of one",
@@ -112,8 +125,9 @@ def inode(path: Path) -> tuple[int, int]:
     if not stat.S_ISREG(found.st_mode):
         raise NotALedger(f"{path} is not a file")
     for beside in companions(path):
-        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
-            raise LedgerDamaged(f"{beside} is not a file")
+        with told_as_failure(beside):
+            if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
+                raise LedgerDamaged(f"{beside} is not a file")
     return found.st_dev, found.st_ino
 
 
@@ -235,6 +249,8 @@ class Source:
 
     def _fault(self, error: NotALedger) -> AclError:
         """What to say of a file that is no ledger: whether it was one."""
+        if isinstance(error.__cause__, OSError) or is_refusal(error.__cause__):
+            return StorageFailed(error.message)
         for side in _sides(self.path):
             why = f" ({error.__cause__})" if error.__cause__ else ""
             return LedgerDamaged(
@@ -304,12 +320,19 @@ class Source:
         """
         self._budget = allowed
         try:
-            yield from typed_rows(self._connection.execute(sql, args))
+            yield from typed_rows(self._executed(sql, args))
         except UnicodeDecodeError as error:
             # SQLite quotes a malformed schema in its message.
             raise LedgerDamaged(f"{self.path} is malformed") from error
         except sqlite3.Error as error:
             raise self._explain(error) from error
+
+    def _executed(self, sql: str, args: tuple[Any, ...]) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, args)
+        except OverflowError:
+            # No row has a number beyond those of SQLite, but one behind the last may be asked for.
+            return self._connection.execute(sql, tuple(map(_storable, args)))
 
     def copy_into(self, target: sqlite3.Connection) -> None:
         """Copy every page as it is committed now into an empty database.
@@ -329,6 +352,8 @@ class Source:
             return LedgerLocked(str(self.path), lock.holder(self.path) or "another process")
         if code == sqlite3.SQLITE_INTERRUPT:
             return LedgerDamaged(f"{self.path} takes more work to read than any ledger")
+        if is_refusal(error):
+            return StorageFailed(f"{self.path}: {error}")
         return LedgerDamaged(f"{self.path}: {error}")
 
     def close(self) -> None:
@@ -343,6 +368,10 @@ class Source:
         if self._entered:
             leave(self._inode)
             self._entered = False
+
+
+def _storable(value: Any) -> Any:
+    return max(-(2**63), min(value, 2**63 - 1)) if isinstance(value, int) else value
 
 
 def _beside(path: Path, suffix: str) -> Path:

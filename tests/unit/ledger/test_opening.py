@@ -17,11 +17,12 @@ from ledger.errors import (
     LedgerLocked,
     LedgerRolledBack,
     NotALedger,
+    RunNotFound,
 )
 from ledger.opening import LEDGER_NAME, Source
 from ledger.store import Ledger
 from tests import events_of as say
-from tests.ledger_checks import check_ledger
+from tests.ledger_checks import broken, check_ledger, forge
 
 ROOT = Path(__file__).resolve().parents[3]
 KILLED = """
@@ -356,3 +357,21 @@ def test_readers_in_many_threads_change_nothing_beside_a_left_ledger(killed: Pat
         thread.join()
     assert sizes == [3] * 60
     assert state() == before
+
+
+@pytest.mark.parametrize("table", ["event", "segment", "blob", "blobsegment", "checkpoint"])
+def test_a_row_of_the_largest_number_there_is_is_damage(tmp_path: Path, table: str) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"), *say.whole_task("t", say.attempt("t", answer="x" * 9000)))
+        ledger.checkpoint()
+    key = "seq" if table == "event" else "id"
+    last = f"(SELECT max({key}) FROM {table})"
+    forge(tmp_path / LEDGER_NAME, f"UPDATE {table} SET {key} = {2**63 - 1} WHERE {key} = {last}")
+    assert broken(tmp_path) != []
+    with LedgerView.open(tmp_path) as view:
+        if table == "event":
+            with pytest.raises(LedgerDamaged):
+                list(view.events())
+        else:
+            with pytest.raises(RunNotFound):
+                view.event(2**64)
