@@ -1,0 +1,1 @@
+"""Coverage-guided, structure-aware fuzzers: `python -m tests.fuzz`, docs/survival.md."""
