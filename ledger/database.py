@@ -19,6 +19,16 @@ from ledger.sidefile import sync_directory
 SEALED_MODE: Final = 0o444
 _BUSY_SECONDS: Final = 1.0
 _PRAGMAS: Final = ("PRAGMA synchronous = FULL", "PRAGMA secure_delete = ON")
+# A file system without shared memory or locks.
+_NO_WAL: Final = frozenset(
+    {
+        sqlite3.SQLITE_IOERR_SHMMAP,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMLOCK,
+        sqlite3.SQLITE_IOERR_LOCK,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
 _INSERTS: Final = (
     ("blobsegments", "INSERT INTO blobsegment VALUES (?, ?, ?, ?)"),
     ("blobs", "INSERT INTO blob VALUES (?, ?, ?, ?, ?)"),
@@ -86,7 +96,8 @@ def out_of_room(error: sqlite3.Error) -> bool:
 
 def explain(error: sqlite3.Error) -> str:
     """Say what went wrong."""
-    return f"the disk is full ({error})" if out_of_room(error) else str(error)
+    full = out_of_room(error) or _code(error) == sqlite3.SQLITE_IOERR_SHMSIZE
+    return f"the disk is full ({error})" if full else str(error)
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -134,16 +145,24 @@ class Database:
         return connection
 
     def begin_writing(self) -> None:
-        """Switch to WAL; UsageError on a file system that cannot have it."""
+        """Switch to WAL; UsageError on a file system that cannot have it, or has no room for it."""
         try:
             ((mode,),) = self.query("PRAGMA journal_mode = WAL")
+            # The index of the -wal is made now, before there is anything that could be lost.
+            self._live.execute("BEGIN IMMEDIATE")
+            self._live.execute("ROLLBACK")
         except sqlite3.OperationalError as error:
-            raise UsageError(f"{self.path} cannot be written ({error})") from error
+            if _code(error) in _NO_WAL:
+                raise self._no_wal(error.sqlite_errorname) from error
+            raise UsageError(f"{self.path} cannot be written ({explain(error)})") from error
         if mode != "wal":
-            raise UsageError(
-                f"the file system of {self.path} cannot hold a WAL (journal mode {mode})",
-                hint="write to a local disk",
-            )
+            raise self._no_wal(f"journal mode {mode}")
+
+    def _no_wal(self, why: str) -> UsageError:
+        return UsageError(
+            f"the file system of {self.path} cannot hold a WAL ({why})",
+            hint="write to a local disk",
+        )
 
     @property
     def closed(self) -> bool:

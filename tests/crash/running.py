@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from exporters.live import LiveExport
 from ledger.errors import AclError
-from ledger.store import Receipt
+from ledger.store import Clock, Receipt, system_clock
 from runtime.contracts import AttemptContext, StageError, Task
 from runtime.recorder import Recorder
 from runtime.recording import record
@@ -52,7 +53,15 @@ async def act(t: Task, context: AttemptContext) -> Any:
     return RunResult(t.task_id, final_answer=answer, trajectory=trajectory(chance))
 
 
-def main_run(results: Path, run_id: str, reuse: str = "", patience: float = 60.0) -> int:
+def main_run(
+    results: Path,
+    run_id: str,
+    reuse: str = "",
+    *,
+    patience: float = 60.0,
+    alarm: Callable[[str], object] | None = None,
+    clock: Clock = system_clock,
+) -> int:
     """Run all tasks, 16 attempts at once; with `reuse` take over what earlier runs finished."""
     outcome = asyncio.run(
         run(
@@ -67,7 +76,11 @@ def main_run(results: Path, run_id: str, reuse: str = "", patience: float = 60.0
             results_dir=results,
             projectors=[lambda home: LiveExport(home, home=home)],
             surroundings=Surroundings(
-                plugins=plugins(Listed(TASKS), Scripted(act)), environ={}, patience=patience
+                clock=clock,
+                plugins=plugins(Listed(TASKS), Scripted(act)),
+                environ={},
+                patience=patience,
+                alarm=alarm,
             ),
         )
     )
