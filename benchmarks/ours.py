@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.counting import written
 from benchmarks.payloads import read
 from benchmarks.run_events import record_run
 from ledger.database import Database, Rows
@@ -26,6 +27,7 @@ def main(payloads: Path, count: int, directory: Path) -> None:
     """Record, seal, and tell what it took."""
     attempts = read(payloads, count)
     commits = _watch_commits()
+    before = written()
     began, cpu = time.perf_counter(), time.process_time()
     recorder = Recorder(Ledger.create(directory), Redactor(os.environ))
     asyncio.run(record_run(recorder, attempts))
@@ -33,6 +35,7 @@ def main(payloads: Path, count: int, directory: Path) -> None:
     recorder.seal()
     recorder.close()
     wall, cpu_taken = time.perf_counter() - began, time.process_time() - cpu
+    handed_over = written() - before
     (directory / "commits.json").write_text(json.dumps(commits))
     told = {
         "wall": wall,
@@ -41,6 +44,7 @@ def main(payloads: Path, count: int, directory: Path) -> None:
         "seal_cpu": cpu_taken - (recorded_cpu - cpu),
         "commits": len(commits),
         "events": sum(events for _, events in commits),
+        "written": handed_over,
         "bytes": (directory / LEDGER_NAME).stat().st_size,
     }
     json.dump(told, sys.stdout)

@@ -107,6 +107,15 @@ async def run(recorder: EvalRecorder, spec: EvalSpec, buffer: int, given: list[A
     await recorder.log_finish(spec, "success", EvalStats(), None, None, header_only=True)
 
 
+def _written() -> int:
+    """As `benchmarks.counting`, which is not installed here."""
+    counters = Path("/proc/self/io")
+    if not counters.exists():
+        return 0
+    told = dict(line.split(": ") for line in counters.read_text().splitlines())
+    return int(told["wchar"])
+
+
 def main(payloads: Path, count: int, directory: Path, mode: str) -> None:
     """Read the payloads, store them, and tell what it took."""
     with payloads.open("rb") as lines:
@@ -114,6 +123,7 @@ def main(payloads: Path, count: int, directory: Path, mode: str) -> None:
     given = [(content, [*map(message, content["trajectory"])]) for content in contents]
     gc.collect()
     gc.freeze()
+    before = _written()
     wall, cpu = time.perf_counter(), time.process_time()
     recorder = EvalRecorder(str(directory))
     spec = EvalSpec(
@@ -126,6 +136,7 @@ def main(payloads: Path, count: int, directory: Path, mode: str) -> None:
     buffer = recorder.default_log_buffer(count, count >= _HIGH_THROUGHPUT)
     asyncio.run(run(recorder, spec, 1 if mode == "each" else buffer, given))
     told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    told["written"] = _written() - before
     size = sum(one.stat().st_size for one in directory.rglob("*.eval"))
     print(json.dumps({**told, "bytes": size, "buffer": buffer}))
 

@@ -8,67 +8,24 @@ making the payloads is not. Each subject has a process of its own; they take tur
 """
 
 import argparse
-import json
 import shutil
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.measure import Report, arguments, tell
 from benchmarks.payloads import payload_file
-from benchmarks.peers import environment
+from benchmarks.subjects import AGENTCOMPASS, BUILD, INSPECT, Peers, Told, module
 
-BUILD: Final = Path(__file__).resolve().parents[1] / "build" / "bench"
 COUNTS: Final = (100, 400, 1_600, 6_400)
 QUICK: Final = (40,)
 _ROUNDS: Final = {40: 1, 100: 5, 400: 5, 1_600: 3, 6_400: 3}
-AGENTCOMPASS: Final = "agentcompass==1.0.1"
-INSPECT: Final = "inspect-ai==0.3.285"
 # More takes AgentCompass far longer than five minutes.
 _MOST_FOR_AGENTCOMPASS: Final = 1_600
 _LARGE: Final = 6_400
 _EXPECTED: Final = {400: 15.0, 1_600: 50.0}
-Told = dict[str, Any]
-
-
-def child(command: Iterable[str | Path]) -> Told:
-    """Run a subject; what it told on its last line."""
-    done = subprocess.run([*command], stdout=subprocess.PIPE, check=True, text=True)
-    told: Told = json.loads(done.stdout.splitlines()[-1])
-    return told
-
-
-def module(name: str, *more: str | Path | int) -> Told:
-    """Run a module of ours as a subject."""
-    return child([sys.executable, "-m", f"benchmarks.{name}", *map(str, more)])
-
-
-class Peers:
-    """The programs beside this one, in environments of their own; none without a Python."""
-
-    def __init__(self, python: Path | None) -> None:
-        here = Path(__file__).parent
-        self._commands: dict[str, list[str | Path]] = {}
-        if python is not None:
-            theirs = environment("agentcompass", AGENTCOMPASS, python)
-            self._commands["agentcompass"] = [theirs, here / "peer_agentcompass.py"]
-            theirs = environment("inspect", INSPECT, python)
-            self._commands["inspect"] = [theirs, here / "peer_inspect.py"]
-            self._commands["inspect, each"] = self._commands["inspect"]
-
-    def names(self, count: int, number: int) -> list[str]:
-        """Who takes part in round `number` with so many tasks: AgentCompass once, it is slow."""
-        left_out = {"agentcompass"} if number or count > _MOST_FOR_AGENTCOMPASS else set()
-        return [name for name in self._commands if name not in left_out]
-
-    def run(self, name: str, payloads: Path, count: int, directory: Path) -> Told:
-        """One run of a peer."""
-        mode = {"inspect": ["default"], "inspect, each": ["each"]}.get(name, [])
-        return child([*self._commands[name], payloads, str(count), directory, *mode])
 
 
 class Rounds:
@@ -90,12 +47,17 @@ class Rounds:
             bare.mkdir()
             self._add("ours", module("ours", self._payloads, self._count, ours))
             self._add("bare", module("bare", ours, bare))
-            for name in self._peers.names(self._count, number):
+            for name in self._of(number):
                 there = place / name
                 there.mkdir()
                 self._add(name, self._peers.run(name, self._payloads, self._count, there))
         finally:
             shutil.rmtree(place)
+
+    def _of(self, number: int) -> list[str]:
+        """The peers of a round: AgentCompass in the first only, it is slow."""
+        left_out = {"agentcompass"} if number or self._count > _MOST_FOR_AGENTCOMPASS else set()
+        return [name for name in self._peers.names() if name not in left_out]
 
     def _add(self, name: str, told: Told) -> None:
         self.told.setdefault(name, []).append(told)
