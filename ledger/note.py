@@ -43,8 +43,11 @@ _SIZE = re.compile(rb"0|[1-9][0-9]*")
 _MOST_SIZE_DIGITS = len(str(MAX_SIZE))
 _DASH = "— ".encode()
 _FORBIDDEN_CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f]")
-# Go's unicode.IsSpace, which is what C2SP means; Python's own idea of a space is wider.
-_NAME_FORBIDS = re.compile("[+\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+# Go's unicode.IsSpace, which is what C2SP means; Python's own idea of a space is wider. And what no
+# UTF-8 has, as in an argument or a variable of other bytes.
+_NAME_FORBIDS = re.compile(
+    "[+\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ud800-\udfff]"
+)
 
 
 class Signer(Protocol):
@@ -227,7 +230,7 @@ def signers_of(signed: SignedNote, verifiers: Sequence[Verifier]) -> tuple[Verif
 
 
 def valid_name(name: str) -> bool:
-    """Tell whether `name` can name a key: not empty, no Unicode space, no plus sign."""
+    """Tell whether `name` can name a key: not empty, UTF-8, no Unicode space, no plus sign."""
     return bool(name) and not _NAME_FORBIDS.search(name)
 
 

@@ -1,6 +1,7 @@
 """Keys against foreign vectors: what they sign, what they refuse, what they never say."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,11 @@ def test_no_message_and_no_representation_quotes_a_secret():
 def test_a_verifier_key_is_read_with_a_line_end_and_by_its_type():
     assert parse_verifier(KEYS["log_key"]["vkey"] + "\n") == LOG.verifier
     assert parse_verifier(KEYS["witness_key"]["vkey"]) == WITNESS.verifier
+
+
+@pytest.mark.parametrize("text", ["\udcff+62c543a6+ATtq", "PRIVATE+KEY+\udcff+62c543a6+ATtq"])
+def test_a_key_in_an_argument_that_is_no_utf_8_is_refused(text: str) -> None:
+    public = b64encode(b"\1" + bytes(range(32))).decode()
+    for parse in (parse_verifier, SigningKey.parse):
+        with pytest.raises(KeyRefused):
+            parse(text.replace("ATtq", public))
