@@ -16,7 +16,8 @@ from ledger.errors import LedgerDamaged, NotALedger, VersionUnsupported
 
 APPLICATION_ID: Final = 0x41434C31  # "ACL1"
 FORMAT: Final = 1
-PAGE_SIZE: Final = 4096
+# A commit writes a page or two of each table it adds to: small pages write half the bytes.
+PAGE_SIZE: Final = 2048
 PART_BITS: Final = 20
 # What `erasure.stream` says: bytes of `segment`, or of `blobsegment`.
 EVENT_STREAM: Final = 0
@@ -119,6 +120,8 @@ def check(connection: sqlite3.Connection, path: str) -> bool:
     try:
         found: _Rows = frozenset(connection.execute(_LIST).fetchall())
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
         # SQLite's own message may quote what is not UTF-8.
         raise LedgerDamaged(f"the schema of {path} cannot be read ({error})") from error
     if found == _expected(indexed=True):

@@ -109,7 +109,8 @@ def _header(head: bytes) -> _Header:
         and _sum(head[:_SUMMED], (0, 0), order) == (first, second)
     )
     if not is_good:
-        return _Header(False, "<", PAGE_SIZE, (0, 0), (0, 0))
+        likely = page_size if page_size in _PAGE_SIZES else PAGE_SIZE
+        return _Header(False, "<", likely, (0, 0), (0, 0))
     return _Header(True, order, page_size, (salts[0], salts[1]), (first, second))
 
 

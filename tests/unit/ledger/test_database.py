@@ -92,7 +92,7 @@ def test_a_malformed_file_is_damage_and_another_file_no_ledger(path: Path, tmp_p
     with pytest.raises(NotALedger):
         Database(tmp_path / "other")
     data = bytearray(path.read_bytes())
-    data[2 * 4096] = 0xFF
+    data[2 * schema.PAGE_SIZE] = 0xFF
     path.write_bytes(data)
     opened = Database(path)
     tables = ("event", "segment", "blob", "blobsegment", "erasure", "checkpoint")

@@ -1,4 +1,3 @@
-import dataclasses
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from ledger import events as ev
 from ledger.codec import HEADER_BYTES, Header, header_length
 from ledger.errors import AclError, LedgerDamaged, LedgerStateError, NotALedger, VersionUnsupported
 from ledger.machine import Machine
+from ledger.schema import PAGE_SIZE
 from ledger.segment import part_hash
 from ledger.store import Copy, Ledger
 from ledger.verify import Finding, verify
@@ -408,8 +408,8 @@ def test_one_damaged_page_hides_as_little_as_it_can(tmp_path: Path) -> None:
     data = path.read_bytes()
     damaged = tmp_path / "damaged.sqlite"
     partly = 0
-    for page in range(1, len(data) // 4096):
-        damaged.write_bytes(data[: page * 4096] + b"\xff" + data[page * 4096 + 1 :])
+    for page in range(1, len(data) // PAGE_SIZE):
+        damaged.write_bytes(data[: page * PAGE_SIZE] + b"\xff" + data[page * PAGE_SIZE + 1 :])
         try:
             found = broken(damaged)
         except AclError:
@@ -519,8 +519,7 @@ def append_body(path: Path, body: bytes, **header: Any) -> None:
     """Append one annotation with this body, as a program with a fault could."""
     with LedgerView.open(path) as view:
         last = view.event(view.size - 1).header
-    new = dataclasses.replace(
-        last,
+    new = last._replace(
         code=ev.AnnotationAdded.code,
         seq=last.seq + 1,
         body_length=len(body),

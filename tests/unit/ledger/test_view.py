@@ -341,8 +341,8 @@ def test_what_verify_does_not_name_can_be_read_whichever_page_is_damaged(tmp_pat
             ledger.checkpoint()
     data = path.read_bytes()
     partly = 0
-    for page in range(1, len(data) // 4096):
-        path.write_bytes(data[: page * 4096] + b"\xff" * 8 + data[page * 4096 + 8 :])
+    for page in range(1, len(data) // schema.PAGE_SIZE):
+        path.write_bytes(data[: page * schema.PAGE_SIZE] + b"\xff" * 8 + data[page * schema.PAGE_SIZE + 8 :])
         try:
             faults = [f for f in verify(path) if f.severity == "broken"]
         except AclError:

@@ -13,13 +13,14 @@ import pytest
 from ledger import LedgerView
 from ledger.errors import LedgerDamaged
 from ledger.lock import WriterLock
+from ledger.schema import PAGE_SIZE
 from ledger.store import Ledger
 from ledger.verify import verify
 from ledger.wal import unread_commits
 from tests.ledger_checks import check_ledger
 
 ROOT = Path(__file__).resolve().parents[3]
-FRAME = 24 + 4096
+FRAME = 24 + PAGE_SIZE
 WRITER = """
 import os, sys
 from ledger import events as ev
