@@ -56,7 +56,8 @@ class SegmentWriter:
         self._part = 0
         self._plain = 0
         self._flushed = 0
-        self._out: list[bytes] = []
+        self._waiting: list[bytes] = []
+        """Records of the next part; compressed at once, when it ends."""
         self._rows: list[Part] = []
 
     def write(self, record: bytes) -> tuple[int, int]:
@@ -66,7 +67,7 @@ class SegmentWriter:
         if self._frame is None:
             self._frame = self._compressor.compressobj()
         place = self._segment, self._plain
-        self._out.append(self._frame.compress(record))
+        self._waiting.append(record)
         self._plain += len(record)
         if self._plain >= LIMIT:
             self._finish()
@@ -87,8 +88,8 @@ class SegmentWriter:
 
     def _end_part(self, mode: int) -> None:
         assert self._frame is not None
-        data = b"".join(self._out) + self._frame.flush(mode)
-        self._out.clear()
+        data = self._frame.compress(b"".join(self._waiting)) + self._frame.flush(mode)
+        self._waiting.clear()
         row_id = self._segment << PART_BITS | self._part
         self._rows.append(Part(row_id, self._plain, part_hash(data), data))
         self._part += 1

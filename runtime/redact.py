@@ -108,7 +108,7 @@ class Redactor:
                     waiting.extend(item.values())
                 else:
                     waiting.extend(item)
-        return self._are_clean(texts)
+        return not texts or self._are_clean(texts)
 
     def _are_clean(self, texts: list[str]) -> bool:
         if any(map(may_hide_secret, _joined([text for text in texts if _may_be_json(text)]))):
