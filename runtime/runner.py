@@ -354,7 +354,8 @@ class UnifiedEvaluationRuntime:
         try:
             return await self._end("failed", error=info, exit_code=code)
         except AclError as second:
-            _log.error("the end of the run was not stored: %s", second)
+            if self._ledger.size:
+                _log.error("the end of the run was not stored: %s", second)
             where = f"{self._ledger.path}: {info.message}"
             return self._outcome("failed", code, info.model_copy(update={"message": where}))
 
