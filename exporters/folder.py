@@ -19,6 +19,7 @@ from typing import BinaryIO, Final, Self
 
 from exporters import OutFile
 from exporters.paths import TEMPORARY, checked_path
+from exporters.syncing import Syncing
 from ledger.closing import Closing
 from ledger.errors import ExportRefused
 
@@ -47,6 +48,9 @@ class Folder(Closing):
         self.path = path
         self._descriptor = descriptor
         self._touched: set[str] = set()
+        self._syncing = Syncing(self._failed)
+        # Where a file was created last, path and descriptor: the next one mostly goes there too.
+        self._place: tuple[str, int] | None = None
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -57,7 +61,9 @@ class Folder(Closing):
             raise ExportRefused(f"{path} is not a directory") from None
 
     def close(self) -> None:
-        """Close the directory, and with it the lock."""
+        """Close the directory, and with it the lock; what was not synced is not waited for."""
+        self._syncing.close()
+        self._leave()
         os.close(self._descriptor)
 
     @contextmanager
@@ -192,17 +198,16 @@ class Folder(Closing):
     # -- writing --------------------------------------------------------------------------------
 
     def create(self, file: OutFile) -> Entry:
-        """Write a new file and have it on disk; its directory is synced by `sync`.
+        """Write a new file; both it and its name are on disk once `sync` has returned.
 
-        Raises ExportRefused where there is one already, and where the disk fails: then nothing
-        of the file is left.
+        Raises ExportRefused where there is one already, and where it cannot be written: then
+        nothing of the file is left. That an earlier one cannot be synced is told here or by `sync`.
         """
         path = checked_path(file.path)
-        directory = self._touch(path)
-        try:
-            return self._create(file, path.rpartition("/")[2], directory)
-        finally:
-            os.close(directory)
+        directory = self._enter(path)
+        entry, descriptor = self._made(file, path.rpartition("/")[2], directory)
+        self._syncing.add(path, descriptor)
+        return entry
 
     def replace(self, file: OutFile, *, durable: bool = True) -> Entry:
         """Put a file in the place of another, or of none, at once.
@@ -213,14 +218,15 @@ class Folder(Closing):
         directory = self._touch(path)
         temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
         try:
-            entry = self._create(file, temporary, directory, durable=durable)
+            entry, descriptor = self._made(file, temporary, directory)
             try:
-                os.rename(
-                    temporary,
-                    path.rpartition("/")[2],
-                    src_dir_fd=directory,
-                    dst_dir_fd=directory,
-                )
+                try:
+                    if durable:
+                        os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                name = path.rpartition("/")[2]
+                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
             except OSError as error:
                 os.unlink(temporary, dir_fd=directory)
                 raise self._failed(path, error) from error
@@ -228,7 +234,8 @@ class Folder(Closing):
         finally:
             os.close(directory)
 
-    def _create(self, file: OutFile, name: str, directory: int, *, durable: bool = True) -> Entry:
+    def _made(self, file: OutFile, name: str, directory: int) -> tuple[Entry, int]:
+        """Write a new file that is left open, or nothing."""
         digest, size = hashlib.sha256(), 0
         chunks = (file.data,) if isinstance(file.data, bytes) else file.data
         try:
@@ -237,26 +244,25 @@ class Folder(Closing):
             raise self._failed(file.path, error) from error
         whole = False
         try:
-            with os.fdopen(descriptor, "wb", buffering=0) as out:
-                for chunk in chunks:
-                    _write(out, chunk)
-                    digest.update(chunk)
-                    size += len(chunk)
-                if durable:
-                    os.fsync(out.fileno())
+            for chunk in chunks:
+                _write(descriptor, chunk)
+                digest.update(chunk)
+                size += len(chunk)
             whole = True
         except OSError as error:
             raise self._failed(file.path, error) from error
         finally:
             if not whole:
+                os.close(descriptor)
                 os.unlink(name, dir_fd=directory)
-        return Entry(file.path, digest.hexdigest(), size)
+        return Entry(file.path, digest.hexdigest(), size), descriptor
 
     def take(self, other: "Folder", path: str) -> None:
         """Move a file here from another folder of the same file system, in place of an old one.
 
         A directory is moved with all below it, where there is none yet.
         """
+        other._leave()
         source = other._walk(checked_path(path), make=False)
         try:
             directory = self._touch(path)
@@ -287,6 +293,7 @@ class Folder(Closing):
 
     def remove_tree(self, name: str) -> None:
         """Remove a directory that stands in this one, with all below it."""
+        self._leave()
         try:
             shutil.rmtree(checked_path(name), dir_fd=self._descriptor)
             self._touched.add("")
@@ -296,21 +303,32 @@ class Folder(Closing):
             raise self._failed(name, error) from error
 
     def sync(self) -> None:
-        """Have every name that was made, moved or removed on disk."""
+        """Have all that was created, and every name that was made, moved or removed, on disk."""
+        self._leave()
+        self._syncing.settle()
         for parent in sorted(self._touched):
-            directory = self._walk(f"{parent}/." if parent else ".", make=False)
-            try:
-                os.fsync(directory)
-            except OSError as error:
-                raise self._failed(parent, error) from error
-            finally:
-                os.close(directory)
+            self._syncing.add(parent, self._walk(f"{parent}/." if parent else ".", make=False))
+        self._syncing.settle()
         self._touched.clear()
 
     def sync_self(self) -> None:
         """Have the names in the directory itself on disk."""
         self._touched.add("")
         self.sync()
+
+    def _enter(self, path: str) -> int:
+        """The directory of a file that is about to be created, making it; it is left open."""
+        parent = path.rpartition("/")[0]
+        if self._place is None or self._place[0] != parent:
+            self._leave()
+            self._place = parent, self._walk(path, make=True)
+        self._touched.add(parent)
+        return self._place[1]
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            os.close(self._place[1])
+            self._place = None
 
     def _touch(self, path: str) -> int:
         """Open the directory of a file that is about to be written, making it."""
@@ -346,7 +364,7 @@ class Folder(Closing):
         )
 
 
-def _write(out: BinaryIO, chunk: bytes) -> None:
+def _write(descriptor: int, chunk: bytes) -> None:
     left = memoryview(chunk)
     while left:
-        left = left[out.write(left) :]
+        left = left[os.write(descriptor, left) :]

@@ -16,6 +16,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
 
+from exporters.plainjson import written
 from ledger import canonical
 from ledger.canonical.escape import RESERVED
 
@@ -116,7 +117,13 @@ def _tokens(root: object, style: _Style) -> Iterator[str]:
     stack: list[tuple[_Members, str]] = []
     label, value = "", root
     while True:
-        text = _scalar(style.text(value) if type(value) is str else value)
+        if type(value) is dict or type(value) is list:
+            text = written(value, compact=not style.newline)
+            if text is not None and stack and style.newline:
+                # Line breaks inside of texts are escaped: these all stand between tokens.
+                text = text.replace("\n", style.line(len(stack)))
+        else:
+            text = _scalar(style.text(value) if type(value) is str else value)
         if text is not None:
             yield label + text
         else:

@@ -263,7 +263,7 @@ def test_a_disk_that_was_full_is_made_up_for_later(
     run.say(*opening("r", ref("a"), ref("b")))
     with monkeypatch.context() as patch:
 
-        def refuse(out: object, chunk: bytes) -> None:
+        def refuse(descriptor: int, chunk: bytes) -> None:
             raise OSError(28, "No space left on device")
 
         patch.setattr("exporters.folder._write", refuse)

@@ -338,11 +338,11 @@ def full_disk_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk takes `count` more bytes."""
     left = count
 
-    def write_some(out: object, chunk: bytes) -> None:
+    def write_some(descriptor: int, chunk: bytes) -> None:
         nonlocal left
         taken = chunk[:left]
         left -= len(taken)
-        out.write(taken)
+        os.write(descriptor, taken)
         if len(taken) < len(chunk):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
