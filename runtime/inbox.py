@@ -33,7 +33,9 @@ class Inbox(Generic[T]):
         if len(self._items) >= self._limit:
             return False
         self._items.append(item)
-        self._changed.notify_all()
+        if len(self._items) == 1:
+            # Only an empty inbox is waited for by its taker.
+            self._changed.notify_all()
         return True
 
     def take(self, timeout: float | None) -> list[T] | None:
@@ -45,7 +47,8 @@ class Inbox(Generic[T]):
                 return None
             items = list(self._items)
             self._items.clear()
-            self._changed.notify_all()
+            if len(items) >= self._limit:
+                self._changed.notify_all()
             return items
 
     def close(self, error: Exception) -> None:
