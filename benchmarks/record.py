@@ -8,19 +8,19 @@ making the payloads is not. Each subject has a process of its own; they take tur
 """
 
 import argparse
-import shutil
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
 from benchmarks.measure import Report, arguments, tell
 from benchmarks.payloads import payload_file
-from benchmarks.subjects import AGENTCOMPASS, BUILD, INSPECT, Peers, Told, module
+from benchmarks.subjects import AGENTCOMPASS, BUILD, INSPECT, Peers, Told, module, scratch
 
 COUNTS: Final = (100, 400, 1_600, 6_400)
 QUICK: Final = (40,)
+EVENTS: Final = 10**6
+QUICK_EVENTS: Final = 10**5
 _ROUNDS: Final = {40: 1, 100: 5, 400: 5, 1_600: 3, 6_400: 3}
 # More takes AgentCompass far longer than five minutes.
 _MOST_FOR_AGENTCOMPASS: Final = 1_600
@@ -31,17 +31,15 @@ _EXPECTED: Final = {400: 15.0, 1_600: 50.0}
 class Rounds:
     """The subjects for one N, in turns, each in a directory of its own."""
 
-    def __init__(self, payloads: Path, count: int, scratch: Path, peers: Peers) -> None:
+    def __init__(self, payloads: Path, count: int, peers: Peers) -> None:
         self._peers = peers
         self._payloads = payloads
         self._count = count
-        self._scratch = scratch
         self.told: dict[str, list[Told]] = {}
 
     def take(self, number: int) -> None:
         """One round."""
-        place = Path(mkdtemp(dir=self._scratch))
-        try:
+        with scratch() as place:
             ours, bare = place / "ours", place / "bare"
             ours.mkdir()
             bare.mkdir()
@@ -51,8 +49,6 @@ class Rounds:
                 there = place / name
                 there.mkdir()
                 self._add(name, self._peers.run(name, self._payloads, self._count, there))
-        finally:
-            shutil.rmtree(place)
 
     def _of(self, number: int) -> list[str]:
         """The peers of a round: AgentCompass in the first only, it is slow."""
@@ -73,7 +69,7 @@ def measure(report: Report, counts: Iterable[int], chosen: argparse.Namespace) -
     payloads = payload_file(BUILD, max(counts))
     peers = Peers(chosen.peers_python)
     for count in counts:
-        rounds = Rounds(payloads, count, BUILD, peers)
+        rounds = Rounds(payloads, count, peers)
         for number in range(chosen.rounds or _ROUNDS.get(count, 1)):
             rounds.take(number)
         _tell(report, count, rounds)
@@ -110,8 +106,20 @@ def _expected(name: str, count: int) -> float | None:
     return 5.0 if count >= _LARGE else 1.0
 
 
+def grow(report: Report, events: int) -> None:
+    """What an event costs early and late in one ledger."""
+    with scratch() as place:
+        told: dict[str, float] = module("growth", events, place)["microseconds"]
+    for size, cost in told.items():
+        report.row(events=int(size), subject="ours, appending", us_each=cost)
+    first, *_, last = told.values()
+    name = f"CPU of an event, at {events} / at {next(iter(told))} events"
+    report.ratio(name, last / first, most=1.2)
+
+
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tasks", type=int, nargs="+", help="only these numbers of tasks")
+    parser.add_argument("--growth", action="store_true", help="only the cost of 10^6 events")
     parser.add_argument("--rounds", type=int, help="as many rounds for each")
     parser.add_argument("--peers-python", type=Path, help="a Python 3.12 or newer for the peers")
 
@@ -143,7 +151,10 @@ def main() -> None:
     chosen = arguments(__doc__ or "", _options)
     counts = chosen.tasks or (QUICK if chosen.quick else COUNTS)
     report = Report("record", "Recording a run, 16 attempts at once, durable at each step.")
-    measure(report, counts, chosen)
+    if not chosen.growth:
+        measure(report, counts, chosen)
+    if chosen.growth or not chosen.tasks:
+        grow(report, QUICK_EVENTS if chosen.quick else EVENTS)
     _say(report, chosen, counts)
     tell(report, chosen)
 

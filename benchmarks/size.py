@@ -8,18 +8,15 @@ file. Imports keep the original files too, without secrets.
 
 import argparse
 import io
-import shutil
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
 from benchmarks.measure import Report, arguments, tell
 from benchmarks.payloads import payload_file
 from benchmarks.streams import Held, hold, solid
-from benchmarks.subjects import AGENTCOMPASS, BUILD, INSPECT, Peers, Told, child, module
+from benchmarks.subjects import AGENTCOMPASS, BUILD, INSPECT, Peers, Told, module, scratch
 from ledger.opening import LEDGER_NAME
 from runtime.importers.samples import unpack_sample
 
@@ -33,18 +30,7 @@ _DATA: Final = Path(__file__).resolve().parents[1] / "tests" / "data"
 _RUNS: Final = ("k3-avg", "k3-fatal", "k3-reuse", "k3-sigkill")
 
 
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A directory of its own below the build, removed in the end."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    place = Path(mkdtemp(dir=BUILD))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place)
-
-
-# -- written ----------------------------------------------------------------------------------------
+# -- written ---------------------------------------------------------------------------------------
 
 
 def concurrent(report: Report, counts: Iterable[int], python: Path | None) -> None:
@@ -95,7 +81,7 @@ def _ratio(told: Told) -> float:
     return float(told["written"] / told["bytes"])
 
 
-# -- final ------------------------------------------------------------------------------------------
+# -- final -----------------------------------------------------------------------------------------
 
 
 def sources(samples: Path | None, place: Path) -> dict[str, list[Path]]:

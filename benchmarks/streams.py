@@ -1,4 +1,4 @@
-"""What a sealed ledger holds, as plain bytes, and what parts of it take when they are compressed."""
+"""What a sealed ledger holds, as plain bytes, and what parts of it take once compressed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing

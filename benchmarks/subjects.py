@@ -1,10 +1,13 @@
 """The subjects of a benchmark: each a process of its own, which tells one JSON document."""
 
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Final
 
 from benchmarks.peers import environment
@@ -13,6 +16,17 @@ BUILD: Final = Path(__file__).resolve().parents[1] / "build" / "bench"
 AGENTCOMPASS: Final = "agentcompass==1.0.1"
 INSPECT: Final = "inspect-ai==0.3.285"
 Told = dict[str, Any]
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory of its own below the build, removed in the end."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    place = Path(mkdtemp(dir=BUILD))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
 
 
 def child(command: Iterable[str | Path]) -> Told:
