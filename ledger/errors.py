@@ -20,11 +20,32 @@ An error carries data, says in one line what happened and where, and names a way
     ├── ExportRefused           5   the target holds something else
     ├── LedgerStateError        1   the event is not legal in this state
     ├── NotStored               1   nothing of this batch is in the ledger
+    ├── StorageFailed           1   the system refused to read or write; nothing is told of the file
     ├── LedgerDead              1   the writer met an error after which only a new opening can tell
     └── SandboxFailed           1   no sandbox could be started; says nothing about the candidate
 """
 
-from typing import ClassVar
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Final
+
+# What the system refuses to SQLite, whatever stands in the file: not to be taken for damage.
+_REFUSED: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM})
+# What is said of a path where there is nothing, or can be nothing.
+_ABSENT: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EINVAL}
+)
+# Bytes that are not there, or that the disk does not give.
+_UNREADABLE: Final = frozenset(
+    {
+        sqlite3.SQLITE_IOERR_READ,
+        sqlite3.SQLITE_IOERR_SHORT_READ,
+        sqlite3.SQLITE_IOERR_CORRUPTFS,
+    }
+)
 
 
 class AclError(Exception):
@@ -163,6 +184,12 @@ class NotStored(AclError):
     hint = "earlier events are intact; make room or repair the disk and try again"
 
 
+class StorageFailed(AclError):
+    """The system refused to read or write a file; nothing follows from that for what is stored."""
+
+    hint = "see to the disk, or to what else is short, and try again"
+
+
 class LedgerDead(AclError):
     """The writer met an error after which only a new opening can tell what is stored."""
 
@@ -176,3 +203,26 @@ class SandboxFailed(AclError):
 
     def __init__(self, message: str) -> None:
         super().__init__(f"sandbox did not start: {message or 'no output'}")
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Tell whether the system refused something to SQLite: that says nothing of the file."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF in _REFUSED and code not in _UNREADABLE
+
+
+def says_absent(error: OSError | ValueError) -> bool:
+    """Tell whether there is nothing at a path that was looked at, or nothing that we may see."""
+    return not isinstance(error, OSError) or error.errno in _ABSENT
+
+
+@contextmanager
+def told_as_failure(path: str | Path) -> Iterator[None]:
+    """Raise StorageFailed for what the system refuses meanwhile, in its own words."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename if isinstance(error.filename, str) else path
+        raise StorageFailed(f"{place}: {error.strerror or error}") from error
+    except sqlite3.OperationalError as error:
+        raise StorageFailed(f"{path}: {error}") from error

@@ -19,7 +19,7 @@ from ledger.errors import LedgerDamaged, LedgerLocked
 
 _MODE: Final = 0o644
 # What opening gives for a link, a socket or a device without a driver, a directory.
-_NO_FILE: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR})
+NO_FILE: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR})
 _PAUSE: Final = 0.01
 # Long enough that a reader's momentary look at the lock never makes a writer give up.
 WAIT: Final = 0.2
@@ -93,7 +93,7 @@ def _open(path: Path, mode: int) -> int:
     try:
         file = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, _MODE)
     except OSError as error:
-        if error.errno in _NO_FILE:
+        if error.errno in NO_FILE:
             raise LedgerDamaged(f"{path} is not a file") from error
         raise
     if not stat.S_ISREG(os.fstat(file).st_mode):

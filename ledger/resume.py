@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ledger import sidefile, tlog
-from ledger.errors import AclError, LedgerDamaged, ProofInvalid
+from ledger.errors import AclError
 from ledger.events import RegistryOpened, RegistrySealed
 from ledger.records import Records
 
@@ -66,7 +66,7 @@ def read(ledger: Path) -> Kept | None:
         found = json.loads(data)
         nodes = [bytes.fromhex(node) for node in found["nodes"]]
         return Kept(tlog.Frontier.resume(found["size"], nodes), found["memo"])
-    except (LedgerDamaged, ProofInvalid, ValueError, TypeError, KeyError, RecursionError):
+    except (AclError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from ledger import note
-from ledger.errors import LedgerDamaged, ProofInvalid
+from ledger.errors import LedgerDamaged, ProofInvalid, told_as_failure
+from ledger.lock import NO_FILE
 
 _MOST_BYTES: Final = 65_536
 
@@ -75,19 +76,23 @@ def read(ledger: Path) -> list[Beside]:
 def content(path: Path, most: int) -> bytes:
     """Return a file's bytes, one more than `most` if there are more.
 
-    Follows no link and waits for no pipe: LedgerDamaged for what is no file that can be read.
+    Follows no link and waits for no pipe: LedgerDamaged for what is no file, StorageFailed for one
+    that the system does not give.
     """
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise LedgerDamaged(f"{path} cannot be read as a file ({error.strerror})") from error
-    try:
-        # Of a directory no file object can be made.
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise LedgerDamaged(f"{path} is not a file")
-        return os.read(file, most + 1)
-    finally:
-        os.close(file)
+    with told_as_failure(path):
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            raise LedgerDamaged(f"{path} cannot be read as a file ({error.strerror})") from error
+        try:
+            # Of a directory no file object can be made.
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise LedgerDamaged(f"{path} is not a file")
+            return os.read(file, most + 1)
+        finally:
+            os.close(file)
 
 
 def write(ledger: Path, data: bytes, *, signed: bool) -> None:

@@ -26,6 +26,7 @@ from ledger.errors import (
     ProofInvalid,
     RunNotFound,
     UsageError,
+    told_as_failure,
 )
 from ledger.events import LedgerSealed, PayloadErased
 from ledger.lock import WAIT, WriterLock, lock_path
@@ -106,8 +107,9 @@ class Ledger:
         file = ledger_file(path)
         lock = _take_lock(file, wait)
         try:
-            database.create(file)
-            return cls(file, lock, clock, entropy, memory)
+            with told_as_failure(file):
+                database.create(file)
+                return cls(file, lock, clock, entropy, memory)
         except BaseException:
             lock.release()
             raise
@@ -133,12 +135,14 @@ class Ledger:
         and folded again when it is closed.
         """
         file = ledger_file(path)
-        if not lock_path(file).exists():
-            # What is no ledger gets no lock beside it.
-            Source(file).close()
+        with told_as_failure(file):
+            if not lock_path(file).exists():
+                # What is no ledger gets no lock beside it.
+                Source(file).close()
         lock = _take_lock(file, wait)
         try:
-            ledger = cls(file, lock, clock, entropy, memory, resumes=resumes, amends=amends)
+            with told_as_failure(file):
+                ledger = cls(file, lock, clock, entropy, memory, resumes=resumes, amends=amends)
         except BaseException:
             lock.release()
             raise
@@ -254,11 +258,11 @@ class Ledger:
             origin = note.unsigned_origin(self.ledger_id)
         checkpoint = note.Checkpoint(origin, size, root)
         data = checkpoint.text
-        if signers:
-            data = self._memory.sign(checkpoint, signers, self._root_at)
-            self._signed = checkpoint
-        writer.store_checkpoint(size, data)
         try:
+            if signers:
+                data = self._memory.sign(checkpoint, signers, self._root_at)
+                self._signed = checkpoint
+            writer.store_checkpoint(size, data)
             sidefile.write(self.path, data, signed=bool(signers))
         except OSError as error:
             raise NotStored(f"the checkpoint at {size} was not written: {error}") from error

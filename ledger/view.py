@@ -12,7 +12,7 @@ from ledger import canonical, lock, sidefile, tlog
 from ledger.closing import Closing
 from ledger.codec import Header, decode_event
 from ledger.erasure import Plan, plan_erasure
-from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound
+from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound, told_as_failure
 from ledger.events import TYPE_NAMES, AnnotationAdded, AnyEvent, LedgerSealed, PayloadErased
 from ledger.opening import Source, inode, ledger_file
 from ledger.records import Record, Records
@@ -130,19 +130,21 @@ class LedgerView(Closing):
         With `pristine` not a byte changes beside the source: it is copied to a temporary folder
         where reading it in place would make files. Raises NotALedger, VersionUnsupported,
         LedgerDamaged, LedgerRolledBack where the checkpoint file beside the ledger knows of more
-        events than the ledger, and RunNotFound where there is no event and nobody writes one.
+        events than the ledger, RunNotFound where there is no event and nobody writes one, and
+        StorageFailed where the system refuses to read.
         """
         file = ledger_file(path)
-        inode(file)
-        # Before the ledger itself: a writer writes it after what it covers.
-        beside = sidefile.read(file)
-        view = cls(file, Source(file, pristine=pristine))
-        try:
-            view._compare(beside)
-        except BaseException:
-            view.close()
-            raise
-        return view
+        with told_as_failure(file):
+            inode(file)
+            # Before the ledger itself: a writer writes it after what it covers.
+            beside = sidefile.read(file)
+            view = cls(file, Source(file, pristine=pristine))
+            try:
+                view._compare(beside)
+            except BaseException:
+                view.close()
+                raise
+            return view
 
     def _compare(self, beside: list[sidefile.Beside]) -> None:
         try:
