@@ -31,6 +31,8 @@ def directory_name(part: str, what: str) -> str:
     name = _FORBIDDEN.sub("_", part)
     if name in {"", ".", ".."}:
         raise UsageError(f"the {what} {part!r} cannot name a directory", hint="choose another")
+    # Hidden directories are looked at by nobody who lists runs.
+    name = re.sub(r"\A\.", "_", name)
     if len(name) <= MAX_PART:
         return name
     digest = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]

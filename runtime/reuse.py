@@ -17,7 +17,7 @@ from ledger.errors import AclError, RunNotFound, UsageError
 from ledger.events import ReuseFrozen
 from ledger.state import RunState
 from runtime.models import RunRequest
-from runtime.paths import directory_name, run_directory, run_root
+from runtime.paths import run_directory, run_root
 from runtime.redact import Redactor
 from runtime.reuse_makers import Makers, find_makers
 from runtime.reuse_settings import (
@@ -257,7 +257,7 @@ def _refuse_no_run_id(run_id: str) -> None:
             f"{run_id!r} leads out of the runs of this benchmark and model",
             hint="give the id of a run, as `acl ls` shows it",
         )
-    if directory_name(run_id, "run id").startswith(_HIDDEN):
+    if run_id.startswith(_HIDDEN):
         raise UsageError(f"{run_id!r} is no run: such names are of work that is not done yet")
 
 

@@ -391,3 +391,10 @@ def _fault(data):
     with pytest.raises(NotARecord) as caught:
         read_record(data)
     return caught.value
+
+
+def test_a_run_whose_names_begin_with_dots_is_found_again(tmp_path):
+    lines = ({**HEADER, "benchmark": "...", "model": ".m", "run_id": "..."}, {"task_id": "a"})
+    report = taken(tmp_path, *lines)
+    assert report.path.relative_to(tmp_path / "results").as_posix() == "_../_m/_.."
+    assert taken(tmp_path, *lines).already
