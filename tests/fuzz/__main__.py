@@ -11,11 +11,10 @@ import json
 import logging
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.bounds import WAITING_SECONDS, limit_memory
+from tests.fuzz.bounds import WAITING_SECONDS, limit_memory, memory_folder
 from tests.fuzz.engine import Finding, Fuzzer, Status, distil
 from tests.fuzz.reached import ROOT
 from tests.fuzz.target import Target
@@ -34,12 +33,6 @@ def inputs(target: Target) -> list[bytes]:
     known = [CORPUS / target.name, OUT / target.name / "corpus"]
     files = [path for folder in known if folder.is_dir() for path in sorted(folder.iterdir())]
     return [*target.seeds(), *(path.read_bytes() for path in files)]
-
-
-def memory_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder that needs no disk, where there is one."""
-    shared = Path("/dev/shm")
-    return tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="fuzz-")
 
 
 def child(target: Target, seconds: float, seed: int) -> None:

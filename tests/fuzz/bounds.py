@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,12 @@ def limit_memory() -> None:
         held = int(statm.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def memory_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder that needs no disk, where there is one."""
+    shared = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="fuzz-")
 
 
 @contextmanager

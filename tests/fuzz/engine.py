@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -16,13 +15,12 @@ from random import Random
 from ledger.errors import AclError
 from tests.fuzz.bounds import BeyondBounds, Fence, bounded_time
 from tests.fuzz.reached import Reached, product_file
+from tests.fuzz.strings import shape
 from tests.fuzz.target import Target
 
 MOST_BYTES = 20_000
 _REDUCTIONS = 150
 _STATUS_SECONDS = 1.0
-# What differs in a message from one input to the next.
-_VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|/\S*|[0-9a-f]{8,}|\d+")
 
 
 @dataclass
@@ -78,7 +76,7 @@ class Runner:
                 finally:
                     self.reached.stop()
         except AclError as error:
-            self.features.add(f"{type(error).__name__}: {_VARIABLE.sub('*', error.message[:300])}")
+            self.features.add(f"{type(error).__name__}: {shape(error.message)}")
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever else it is, it is a finding
@@ -121,7 +119,12 @@ class Fuzzer:
         recent = random.random() < 0.5
         data = random.choice(corpus[-20:] if recent else corpus)
         for _ in range(random.choice((1, 1, 1, 2, 2, 3, 5, 8))):
-            data = self.target.mutate(data, corpus, random)
+            try:
+                with bounded_time():
+                    data = self.target.mutate(data, corpus, random)
+            except BeyondBounds:
+                # What is edited can be as hostile as what is run.
+                break
         return data
 
     def _try(self, data: bytes, *, is_new: bool) -> None:
@@ -190,5 +193,5 @@ def _kind(error: BaseException) -> str:
     if isinstance(error, BeyondBounds):
         # Where the time is up is by chance.
         where = f"{Path(ours[0].filename).name}:{ours[0].name}" if ours else ""
-    said = _VARIABLE.sub("*", str(error)[:80])
+    said = shape(str(error)[:80])
     return f"{type(error).__name__} {where} {said}"

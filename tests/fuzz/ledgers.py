@@ -6,7 +6,6 @@ get the check that they have, bodies their address, so that what lies behind is 
 
 import sqlite3
 import struct
-import tempfile
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from functools import cache
@@ -24,6 +23,7 @@ from tests.attacks import forging
 from tests.attacks.runs import LAB, record
 from tests.compat.freeze import LEDGERS
 from tests.fuzz import texts, trees
+from tests.fuzz.bounds import memory_folder
 from tests.fuzz.trees import Edit, Tree
 
 SIDES = ("ledger.checkpoint", "ledger.checkpoint.unsigned")
@@ -50,7 +50,7 @@ def bases() -> Mapping[str, Tree]:
     found: dict[str, Tree] = {
         path.stem.partition("-")[2]: {FILE: path.read_bytes()} for path in LEDGERS.glob("*.sqlite")
     }
-    with tempfile.TemporaryDirectory() as folder:
+    with memory_folder() as folder:
         for name, seal in (("sealed", True), ("killed", False)):
             run = Path(folder) / name
             record(run, seal=seal)
@@ -77,7 +77,7 @@ class LedgerRecipes(trees.Recipes):
             return super().apply(tree, edit)
         if not isinstance(tree.get(FILE), bytes):
             return tree
-        with tempfile.TemporaryDirectory(dir=_memory()) as folder:
+        with memory_folder() as folder:
             run = Path(folder)
             trees.write(tree, run)
             try:
@@ -135,15 +135,11 @@ class LedgerRecipes(trees.Recipes):
         return ["certify"] if edit is None else ["body", seq, *edit]
 
 
-def _memory() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
 @cache
 def _bodies(data: Any, wal: Any) -> tuple[bytes, ...]:
     if not isinstance(data, bytes):
         return ()
-    with tempfile.TemporaryDirectory(dir=_memory()) as folder:
+    with memory_folder() as folder:
         trees.write({FILE: data} | ({f"{FILE}-wal": wal} if wal else {}), Path(folder))
         try:
             return tuple(body for _, body in forging.records(Path(folder) / FILE))
@@ -317,7 +313,7 @@ def original_leaves(recipes: LedgerRecipes, recipe: bytes) -> tuple[bytes, bytes
 
 @cache
 def _leaves(recipes: LedgerRecipes, base: str) -> tuple[bytes, bytes]:
-    with tempfile.TemporaryDirectory(dir=_memory()) as folder:
+    with memory_folder() as folder:
         trees.write(recipes.bases[base], Path(folder))
         held = forging.records_of_rows(Path(folder) / FILE)
     leaves = b"".join(tlog.leaf_hash(head) for head, _ in held)

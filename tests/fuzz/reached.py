@@ -13,6 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _PRODUCT = tuple(f"{ROOT / name}/" for name in ("acl", "exporters", "ledger", "runtime"))
+_TOOL = 3
 # Calls of a function that are all traced after it showed something new; later one of so many is.
 _ALWAYS = 300
 _SELDOM = 20
@@ -29,36 +30,35 @@ class Reached:
     def __init__(self) -> None:
         self.lines = 0
         self._unseen: dict[CodeType, set[int]] = {}
+        self._watches = self._installed = False
         self._calls: dict[CodeType, int] = {}
 
     def start(self) -> None:
         """Begin to watch."""
-        if sys.version_info >= (3, 12):
-            self._monitor()
-        else:
+        self._watches = True
+        if sys.version_info < (3, 12):
             threading.settrace(self._called)
             sys.settrace(self._called)
+        elif not self._installed:
+            # For good: to take it away and put it back costs more than everything else.
+            self._installed = True
+            monitoring = sys.monitoring
+            monitoring.use_tool_id(_TOOL, "fuzz")
+            monitoring.register_callback(_TOOL, monitoring.events.LINE, self._line_monitored)
+            monitoring.set_events(_TOOL, monitoring.events.LINE)
 
     def stop(self) -> None:
         """Watch no more."""
-        if sys.version_info >= (3, 12):
-            sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, 0)
-            sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
-        else:
+        self._watches = False
+        if sys.version_info < (3, 12):
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
 
-    def _monitor(self) -> None:
-        if sys.version_info >= (3, 12):
-            monitoring = sys.monitoring
-            monitoring.use_tool_id(monitoring.COVERAGE_ID, "fuzz")
-            monitoring.register_callback(
-                monitoring.COVERAGE_ID, monitoring.events.LINE, self._line_monitored
-            )
-            monitoring.set_events(monitoring.COVERAGE_ID, monitoring.events.LINE)
-
     def _line_monitored(self, code: CodeType, line: int) -> object:
-        self._see(code, line)
+        if self._watches:
+            self._see(code, line)
+        elif product_file(code.co_filename):
+            return None
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
 
     def _called(self, frame: FrameType, event: str, arg: object) -> Any:
