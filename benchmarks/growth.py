@@ -60,7 +60,7 @@ def _attempt(task: str) -> Iterator[ev.AnyEvent]:
 
 def main(count: int, directory: Path) -> None:
     """Append, and tell what the events of each window took."""
-    windows = {size: _Window(size) for size in _SIZES if size <= count}
+    windows = {size: _Window(size) for size in sorted({*_SIZES, count}) if size <= count}
     events = run_events(count + count // 20 + _LEAST_WIDTH)
     last = max(one.end for one in windows.values())
     with Ledger.create(directory) as ledger:

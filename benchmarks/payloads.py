@@ -6,6 +6,7 @@ in all of them.
 
 import gc
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -47,7 +48,7 @@ def payload_file(directory: Path, count: int) -> Path:
         with path.open("rb") as lines:
             if sum(1 for _ in lines) >= count:
                 return path
-    new = path.with_suffix(".new")
+    new = path.with_suffix(f".{os.getpid()}")
     with new.open("w", encoding="utf-8") as out:
         for attempt in attempts(count):
             told = asdict(attempt)

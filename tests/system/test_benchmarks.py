@@ -1,0 +1,35 @@
+"""The benchmarks run, and say all of their figures; what the figures are is nobody's test."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = {
+    "record": (
+        "bare / ours, wall, 40 tasks",
+        "bare / ours, CPU, 40 tasks",
+        "CPU of an event, at 20000 / at 10000 events",
+    ),
+    "size": (
+        "written / final, 40 tasks, 16 at once",
+        "final / solid archive, run of 40 tasks",
+        "written / final, import of 40 tasks",
+        "final / files in blocks of 4 KiB, AgentCompass runs",
+        "final / solid archive, Inspect logs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_benchmark_says_all_its_figures(name, tmp_path):
+    file = tmp_path / "report.json"
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json", file]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = {one["name"] for one in json.loads(file.read_text())["ratios"]}
+    assert set(FIGURES[name]) <= told
+    assert f"### {json.loads(file.read_text())['name']}" in done.stdout
