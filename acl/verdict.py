@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from acl.files import read
 from acl.progress import counting
 from ledger import LedgerView, RunState, fold, note, proof, sidefile
-from ledger.errors import AclError, ProofInvalid, RunNotFound, UsageError
+from ledger.errors import AclError, ProofInvalid, UsageError
+from ledger.events import RunCreated
 from ledger.note import Verifier
 from ledger.verify import Finding, Verification, verify
+from runtime.replay import Folded, replay_folded
 
 if TYPE_CHECKING:
     from ledger.policy import Policy
@@ -70,12 +72,14 @@ def examine(run: str, against: Against = _NOTHING) -> dict[str, Any]:
             sources=sources,
             on_progress=stack.enter_context(counting("events")),
         )
+        folded = Folded()
+        verification.on_event = folded.take
         findings = list(verification)
         for path in against.sources:
             findings += _source_faults(path, against)
     intact = not any(finding.severity == "broken" for finding in findings)
     if intact:
-        findings += _recompute(run)
+        findings += _recompute(run, folded)
     if intact and against.tree is not None:
         with LedgerView.open(run) as view:
             findings += _compare(against.tree, view)
@@ -154,15 +158,17 @@ def _outside(path: Path) -> bytes | note.Checkpoint:
     return data
 
 
-def _recompute(run: str) -> Iterator[Finding]:
+def _recompute(run: str, folded: Folded) -> Iterator[Finding]:
     """Compare the recorded metrics with what the events give: a headline number is derived."""
-    from runtime.replay import replay
+    created = folded.state.created
+    if created is None:
+        return
 
-    with LedgerView.open(run) as view:
-        try:
-            found = replay(view, benchmark=benchmark_of(view))
-        except RunNotFound:
-            return
+    def root_at(size: int) -> bytes:
+        with LedgerView.open(run) as view:
+            return view.root(size)
+
+    found = replay_folded(folded, root_at, benchmark=_benchmark(created))
     for difference in found.differences:
         what = (
             f"recorded {difference.name} is {difference.recorded},"
@@ -182,14 +188,15 @@ def _recompute(run: str) -> Iterator[Finding]:
 
 def benchmark_of(view: LedgerView, *, required: bool = False) -> Any:
     """The run's benchmark plug-in, or None if it is not installed and not `required`."""
-    from ledger.events import RunCreated
+    first = view.event(0).event if view.size else None
+    return _benchmark(first, required=required) if isinstance(first, RunCreated) else None
+
+
+def _benchmark(created: RunCreated, *, required: bool = False) -> Any:
     from runtime.plugins import Plugins
 
-    first = view.event(0).event if view.size else None
-    if not isinstance(first, RunCreated):
-        return None
     try:
-        return Plugins().benchmark(first.request["benchmark"]["id"])
+        return Plugins().benchmark(created.request["benchmark"]["id"])
     except UsageError:
         if required:
             raise

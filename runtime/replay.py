@@ -1,8 +1,7 @@
 """Replay: metrics again from the events alone, compared with those that were recorded."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import takewhile
 from typing import Any, Protocol
 
 from ledger.errors import RunNotFound, UsageError
@@ -70,6 +69,23 @@ class Replay:
         }
 
 
+class Folded:
+    """The state of a run, folded event by event, and the roots that its metrics name.
+
+    With it a replay needs no second look at the ledger to compare the prefix of the metrics.
+    """
+
+    def __init__(self) -> None:
+        self.state = RunState()
+        self.roots: dict[int, bytes] = {}
+
+    def take(self, recorded: Recorded) -> None:
+        """Fold one more event."""
+        if recorded.header.code == MetricsComputed.code:
+            self.roots[self.state.size] = self.state.root
+        fold((recorded,), self.state)
+
+
 def replay(
     view: Events,
     *,
@@ -91,15 +107,34 @@ def replay(
     """
     if at is not None and not 0 <= at < view.size:
         raise RunNotFound(f"there is no event {at}: the ledger has {view.size} events")
-    events = view.events()
-    state = fold(events if at is None else takewhile(lambda event: event.seq <= at, events))
+    folded = Folded()
+    for recorded in view.events(until=None if at is None else at + 1):
+        folded.take(recorded)
+    return replay_folded(
+        folded, view.root, reducers=reducers, policies=policies, benchmark=benchmark
+    )
+
+
+def replay_folded(
+    folded: Folded,
+    root_at: Callable[[int], bytes],
+    *,
+    reducers: Sequence[str | ReducerUse] = (),
+    policies: Sequence[str] = (),
+    benchmark: Benchmark | None = None,
+) -> Replay:
+    """Do the same with what was folded already.
+
+    `root_at` gives the root over so many first events, or raises RunNotFound where there are fewer.
+    """
+    state = folded.state
     if state.created is None:
         raise RunNotFound("this ledger holds no run")
     work = _Replaying(state, state.metrics[-1][2] if state.metrics else None, benchmark)
     uses = work.recorded_uses()
     base = work.measure(uses)
     added = work.added(uses, reducers, policies)
-    comparison = work.compare(view, base)
+    comparison = work.compare(lambda size: folded.roots.get(size) or root_at(size), base)
     return Replay(
         equal=None if not comparison.compared else not comparison.differences,
         recorded=work.recorded(),
@@ -194,12 +229,12 @@ class _Replaying:
             ]
         return tuple(use for use in dict.fromkeys(added) if use not in uses)
 
-    def compare(self, view: Events, replayed: MetricResult) -> Comparison:
+    def compare(self, root_at: Callable[[int], bytes], replayed: MetricResult) -> Comparison:
         """Compare the recorded result, and the prefix that it names, with what was replayed."""
         event = self.event
         if event is None:
             return self.comparison
-        root = view.root(event.size).hex() if event.size <= view.size else None
+        root = _root(root_at, event.size)
         if root != event.root:
             self.comparison.look("root", event.root, root)
         if self.imported:
@@ -228,6 +263,13 @@ class _Replaying:
 
     def _default_uses(self) -> tuple[ReducerUse, ...]:
         return default_uses(self.state, policy=COUNT_AS_ZERO, k=self.state.k)
+
+
+def _root(root_at: Callable[[int], bytes], size: int) -> str | None:
+    try:
+        return root_at(size).hex()
+    except RunNotFound:
+        return None
 
 
 def _recorded_name(event: MetricsComputed, use: ReducerUse) -> str:

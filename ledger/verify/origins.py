@@ -7,6 +7,7 @@ covers is proven all the same; the rest is told as the claim that it is.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ledger import note
 from ledger.codec import Header
@@ -25,6 +26,9 @@ from ledger.verify.finding import Finding, broken, remark, unproven
 from ledger.view import LedgerView
 
 _Key = tuple[str | None, int | None]
+_TELLING: Final = frozenset(
+    {TaskReused, AttemptReused, TaskStarted, AttemptStarted, ArtifactsCollected}
+)
 
 
 @dataclass(slots=True)
@@ -64,11 +68,15 @@ class Origins:
         # What says where they come from was erased.
         self._untold: set[_Key] = set()
 
-    def take(self, header: Header, event: AnyEvent | Unknown) -> Iterator[Finding]:
+    def take(self, header: Header, event: AnyEvent | Unknown) -> Iterable[Finding]:
         """Look at the next event, or at what is left of it."""
         if isinstance(event, Unknown):
-            yield from self._take_unknown(header, event)
-            return
+            return self._take_unknown(header, event)
+        if header.copied or type(event) in _TELLING:
+            return self._take_known(header, event)
+        return ()
+
+    def _take_known(self, header: Header, event: AnyEvent) -> Iterator[Finding]:
         if header.copied:
             yield from self._compare(header)
         match event:

@@ -16,7 +16,7 @@ from ledger.verify.pieces import Pieces
 from ledger.verify.signatures import Policy
 from ledger.verify.tables import check_file, measure, unread_commits
 from ledger.verify.walk import Walk
-from ledger.view import LedgerView
+from ledger.view import LedgerView, Recorded
 
 # What a run does at each stage before its end.
 _DOING: Final = {
@@ -30,6 +30,8 @@ Tree = Callable[[LedgerView], Iterable[Finding]]
 Outside = note.Checkpoint | bytes
 OnProgress = Callable[[int, int], object]
 """Told how many events were read, and how many there are."""
+OnEvent = Callable[[Recorded], object]
+"""Given the events in order, up to the first that cannot be read or was not legal."""
 
 
 class Verification(Iterator[Finding]):
@@ -42,6 +44,9 @@ class Verification(Iterator[Finding]):
     size: int | None = None
     root: bytes | None = None
     sealed_at: int | None = None
+    on_event: OnEvent | None = None
+    """Set it before the first finding is asked for, to have the events without reading them again.
+    What it was given is good once it is known that nothing is broken."""
 
     def __init__(
         self,
@@ -114,7 +119,15 @@ class Verification(Iterator[Finding]):
         try:
             yield from pieces.scan()
             origins = Origins(pieces.resolve, self._verifiers, self._sources)
-            walk = Walk(source, extent, pieces, self._claims, origins, self._on_progress)
+            walk = Walk(
+                source,
+                extent,
+                pieces,
+                self._claims,
+                origins,
+                on_progress=self._on_progress,
+                on_event=self.on_event,
+            )
             yield from walk.findings()
             self._newer += walk.newer
             if walk.whole:

@@ -4,13 +4,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from ledger import tlog
+from ledger import canonical, tlog
 from ledger.codec import (
     HEADER_BYTES,
     Header,
     decode_event,
     header_length,
     is_canonical_body,
+    is_canonical_spelling,
     is_header_of,
 )
 from ledger.errors import LedgerDamaged, LedgerStateError, VersionUnsupported
@@ -24,6 +25,7 @@ from ledger.verify.origins import Origins
 from ledger.verify.pieces import Pieces
 from ledger.verify.stream import Segment, Stream
 from ledger.verify.tables import Extent, rows
+from ledger.view import Recorded
 
 _NOWHERE: Final = (-1, 0)
 _TOLD_EVERY: Final = 1024
@@ -83,8 +85,11 @@ class Walk:
         claims: Claims,
         origins: Origins,
         on_progress: Callable[[int, int], object] | None = None,
+        on_event: Callable[[Recorded], object] | None = None,
     ) -> None:
         self._on_progress = on_progress
+        self._on_event = on_event
+        self._found: list[Finding] = []
         self._source = source
         self._extent = extent
         self._pieces = pieces
@@ -124,8 +129,11 @@ class Walk:
             if segment != self._rest.segment:
                 yield from self._rest.told()
                 self._rest = _Rest(segment)
-            yield from self._rest.condense(self._follow(seq, segment, offset))
-            yield from self._rest.condense(self._event(seq, offset))
+            self._follow(seq, segment, offset)
+            self._event(seq, offset)
+            if self._found:
+                found, self._found = self._found, []
+                yield from self._rest.condense(found)
         yield from self._rest.told()
         if wanted < self._extent.events:
             yield self._gap(wanted, self._extent.events)
@@ -136,15 +144,17 @@ class Walk:
         self._place = None
         return broken("event_missing", f"events {first} to {following - 1} are missing", first)
 
-    def _follow(self, seq: int, segment: int, offset: int) -> Iterator[Finding]:
+    def _broken(self, code: str, why: str, seq: int | None, task: str | None = None) -> None:
+        self._found.append(broken(code, why, seq, task))
+
+    def _follow(self, seq: int, segment: int, offset: int) -> None:
         """Go to where the event is said to stand, which is right behind the one before it."""
         if self._place is not None:
             before, end = self._place
             if (segment, offset) not in ((before, end), (before + 1, 0)):
-                why = "it does not stand behind the event before it"
-                yield broken("event_place", why, seq)
+                self._broken("event_place", "it does not stand behind the event before it", seq)
         if segment != self._at:
-            yield from self._left_over(seq)
+            self._found += self._left_over(seq)
             self._at = segment
             self._segment = self._stream.segment(segment)
 
@@ -158,7 +168,7 @@ class Walk:
         if self._place is not None and len(self._segment.plain) > self._place[1]:
             yield broken("segment_hidden", f"segment {self._at} holds what no event names", seq)
 
-    def _event(self, seq: int, offset: int) -> Iterator[Finding]:
+    def _event(self, seq: int, offset: int) -> None:
         self._place = None
         plain = self._segment.plain
         fixed = plain[offset : offset + HEADER_BYTES] if offset >= 0 else b""
@@ -168,139 +178,144 @@ class Walk:
             length = 0
         head = plain[offset : offset + length]
         if not length or len(head) != length:
-            yield from self._unreadable(seq, offset, "its header")
+            self._unreadable(seq, offset, "its header")
             return
+        leaf = tlog.leaf_hash(head)
         if self.intact:
-            self.tree.append(tlog.leaf_hash(head))
-        yield from self._content(seq, offset, head)
+            self.tree.append(leaf)
+        self._content(seq, offset, head, leaf)
         if self.intact:
-            yield from self._claims.compare(self.tree, self.ledger_id)
+            self._found += self._claims.compare(self.tree, self.ledger_id)
 
-    def _content(self, seq: int, offset: int, head: bytes) -> Iterator[Finding]:
+    def _content(self, seq: int, offset: int, head: bytes, leaf: bytes) -> None:
         try:
             header = Header.decode(head)
         except (LedgerDamaged, VersionUnsupported) as error:
-            yield from self._segment_faults(seq, offset + len(head))
+            self._segment_faults(seq, offset + len(head))
             if isinstance(error, VersionUnsupported) and not is_header_of(head, seq):
                 error = LedgerDamaged("what stands in its place is no header")
-            yield from self._unknown(seq, error)
+            self._unknown(seq, error)
             return
         start = offset + len(head)
         end = start + header.body_length
-        yield from self._segment_faults(seq, end)
+        self._segment_faults(seq, end)
         self._place = self._at, end
-        yield from self._header(seq, header)
+        self._header(seq, header)
         is_there = end <= len(self._segment.plain) and self._stream.spend(end - offset)
-        body = self._segment.plain[start:end] if is_there else None
-        yield from self._body(seq, header, start, body)
+        if not is_there:
+            self._replaying = False
+            why = f"{TYPE_NAMES[header.code]}: its body cannot be read"
+            self._broken("event_unreadable", why, seq, header.task)
+            return
+        self._body(seq, header, start, self._segment.plain[start:end], leaf)
 
-    def _segment_faults(self, seq: int, end: int) -> Iterator[Finding]:
+    def _segment_faults(self, seq: int, end: int) -> None:
         """Tell of what is wrong with the stored bytes up to `end`, once."""
         while self._segment.faults and self._segment.faults[0][0] < end:
             fault = self._segment.faults.pop(0)[1]
             self._damaged = True
-            yield broken("segment", fault, seq)
+            self._broken("segment", fault, seq)
 
     @property
     def whole(self) -> bool:
         """True if every event could be read, so that what is missing was never there."""
         return self._replaying and not self._damaged
 
-    def _unreadable(self, seq: int, offset: int, what: str) -> Iterator[Finding]:
+    def _unreadable(self, seq: int, offset: int, what: str) -> None:
         self.intact = self._replaying = False
-        yield from self._segment_faults(seq, offset + HEADER_BYTES)
-        yield broken("event_unreadable", f"{what} cannot be read", seq)
+        self._segment_faults(seq, offset + HEADER_BYTES)
+        self._broken("event_unreadable", f"{what} cannot be read", seq)
 
-    def _unknown(self, seq: int, error: LedgerDamaged | VersionUnsupported) -> Iterator[Finding]:
+    def _unknown(self, seq: int, error: LedgerDamaged | VersionUnsupported) -> None:
         self._replaying = False
         if isinstance(error, VersionUnsupported) and not self._damaged:
             self.newer.append(error.message)
         else:
-            yield broken("event_header", _without_number(error.message, seq), seq)
+            self._broken("event_header", _without_number(error.message, seq), seq)
 
-    def _header(self, seq: int, header: Header) -> Iterator[Finding]:
+    def _header(self, seq: int, header: Header) -> None:
         if not self.ledger_id:
             self.ledger_id = header.ledger_id
         if header.seq != seq:
             why = f"in its place stands event {header.seq}"
-            yield broken("event_misplaced", why, seq, header.task)
+            self._broken("event_misplaced", why, seq, header.task)
         if header.ledger_id != self.ledger_id:
             why = f"it is of another ledger, {header.ledger_id.hex()}"
-            yield broken("event_foreign", why, seq, header.task)
+            self._broken("event_foreign", why, seq, header.task)
         if header.copied:
             return
         if header.session < self._session:
             why = f"it is of writing session {header.session}, after {self._session}"
-            yield broken("event_session", why, seq, header.task)
+            self._broken("event_session", why, seq, header.task)
         elif header.session == self._session and header.mono_ns < self._mono:
-            yield remark("clock", "the monotonic clock went back", seq, header.task)
+            self._found.append(remark("clock", "the monotonic clock went back", seq, header.task))
         self._session, self._mono = header.session, header.mono_ns
 
-    def _body(self, seq: int, header: Header, start: int, body: bytes | None) -> Iterator[Finding]:
+    def _body(self, seq: int, header: Header, start: int, body: bytes, leaf: bytes) -> None:
         task = header.task
-        name = TYPE_NAMES[header.code]
-        if body is None:
-            self._replaying = False
-            yield broken("event_unreadable", f"{name}: its body cannot be read", seq, task)
-            return
         if hashlib.sha256(body).digest() != header.address:
-            yield from self._other_body(header, start, body)
+            self._other_body(header, start, body, leaf)
             return
-        if not is_canonical_body(body):
-            yield broken("body_spelling", f"{name}: the body is not in canonical form", seq, task)
         try:
             event = decode_event(header, body)
-        except VersionUnsupported as error:
-            yield from self._unknown(seq, error)
-            return
-        except LedgerDamaged as error:
+            is_canonical = is_canonical_spelling(body)
+        except (VersionUnsupported, LedgerDamaged) as error:
+            self._spelling(seq, header, is_canonical_body(body))
+            if isinstance(error, VersionUnsupported):
+                self._unknown(seq, error)
+                return
             self._replaying = False
-            yield broken("body_invalid", _without_number(error.message, seq), seq, task)
+            self._broken("body_invalid", _without_number(error.message, seq), seq, task)
             return
-        yield from self._meaning(header, event)
+        self._spelling(seq, header, is_canonical)
+        if canonical.has_envelopes(body):
+            self._found += self._pieces.refer(dict(event), header.seq, task)
+        self._meaning(header, event, leaf)
 
-    def _other_body(self, header: Header, start: int, body: bytes) -> Iterator[Finding]:
+    def _spelling(self, seq: int, header: Header, is_canonical: bool) -> None:
+        if not is_canonical:
+            why = f"{TYPE_NAMES[header.code]}: the body is not in canonical form"
+            self._broken("body_spelling", why, seq, header.task)
+
+    def _other_body(self, header: Header, start: int, body: bytes, leaf: bytes) -> None:
         """Judge a body that is not the one recorded: erased, or altered."""
         seq, task = header.seq, header.task
         if not self._pieces.is_erased(EVENT_STREAM, self._at, start):
             self._replaying = False
             why = f"{TYPE_NAMES[header.code]}: the body is not the one recorded"
-            yield broken("body_altered", why, seq, task)
+            self._broken("body_altered", why, seq, task)
             return
         self._erased.append((seq, task))
         if any(body):
-            yield broken(
-                "erasure", "its body is said to be erased, and bytes stand there", seq, task
-            )
-        unknown = Unknown(BY_CODE[header.code], task, header.attempt)
-        yield from self._origins.take(header, unknown)
-        if unknown.kind is LedgerSealed:
-            self.sealed_at = seq
-        yield from self._legal(header, unknown)
+            why = "its body is said to be erased, and bytes stand there"
+            self._broken("erasure", why, seq, task)
+        self._meaning(header, Unknown(BY_CODE[header.code], task, header.attempt), leaf)
 
-    def _meaning(self, header: Header, event: AnyEvent) -> Iterator[Finding]:
-        seq, task = header.seq, header.task
-        yield from self._pieces.refer(dict(event), seq, task)
-        yield from self._origins.take(header, event)
+    def _meaning(self, header: Header, event: AnyEvent | Unknown, leaf: bytes) -> None:
+        seq = header.seq
+        self._found += self._origins.take(header, event)
         if isinstance(event, PayloadErased):
             self._erasures.update(event.sequence)
             self._erasers.add(seq)
-        if isinstance(event, LedgerSealed):
+        if header.code == LedgerSealed.code:
             self.sealed_at = seq
-        yield from self._legal(header, event)
+        self._legal(header, event)
+        if self._on_event is not None and self._replaying and not self._refused:
+            known = None if isinstance(event, Unknown) else event
+            self._on_event(Recorded(header, known, leaf))
 
-    def _legal(self, header: Header, event: AnyEvent | Unknown) -> Iterator[Finding]:
+    def _legal(self, header: Header, event: AnyEvent | Unknown) -> None:
         """Ask the state machines whether the event could stand here."""
-        seq, task = header.seq, header.task
         if not self._replaying:
             return
         try:
             self.machine.commit(self.machine.admit([(event, header.copied)]))
         except LedgerStateError as error:
             # What follows from it in the same task is not told again.
+            task = header.task
             if task not in self._refused and len(self._refused) < _REFUSED_TOLD:
                 self._refused.add(task)
-                yield broken("illegal", error.message, seq, task)
+                self._broken("illegal", error.message, header.seq, task)
 
     def _finish(self) -> Iterator[Finding]:
         yield from self._left_over(None)

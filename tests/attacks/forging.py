@@ -3,7 +3,6 @@
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -163,14 +162,13 @@ def edit(new: list[Record], old: bytes, fresh: bytes) -> list[Record]:
 
 def stored(first: Header, seq: int, code: int, body: bytes, **fields: object) -> Record:
     """An event with any body as a writer would store it in the ledger of header `first`."""
-    header = replace(
-        first,
+    header = first._replace(
         seq=seq,
         code=code,
         wall_ns=first.wall_ns + seq,
         mono_ns=first.mono_ns + seq,
         body_length=len(body),
         address=sha256(body).digest(),
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
     return header.encode(), body
