@@ -20,7 +20,7 @@ def environment(name: str, requirement: str, python: Path) -> Path:
         return inside
     told.unlink(missing_ok=True)
     subprocess.run([python, "-m", "venv", "--clear", place], check=True)
-    pip = [inside, "-m", "pip", "install", "--quiet", requirement]
+    pip: list[str | Path] = [inside, "-m", "pip", "install", "--quiet", requirement]
     subprocess.run(pip, check=True)
     told.write_text(requirement, encoding="utf-8")
     return inside
