@@ -218,7 +218,11 @@ def says_absent(error: OSError | ValueError) -> bool:
 
 @contextmanager
 def told_as_failure(path: str | Path) -> Iterator[None]:
-    """Raise StorageFailed for what the system refuses meanwhile, in its own words."""
+    """Raise StorageFailed for what the system refuses meanwhile, in its own words.
+
+    LedgerDamaged where SQLite finds the file malformed, which is also what it says of bytes that
+    the disk does not give.
+    """
     try:
         yield
     except OSError as error:
@@ -226,3 +230,8 @@ def told_as_failure(path: str | Path) -> Iterator[None]:
         raise StorageFailed(f"{place}: {error.strerror or error}") from error
     except sqlite3.OperationalError as error:
         raise StorageFailed(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        raise LedgerDamaged(f"{path}: {error}") from error
