@@ -15,6 +15,7 @@ from ledger import opening, schema, sidefile, sqlite_version
 from ledger.errors import LedgerDamaged, LedgerExists, UsageError
 from ledger.segment import Part, part_hash
 from ledger.sidefile import sync_directory
+from ledger.wal import wal_path
 
 SEALED_MODE: Final = 0o444
 _BUSY_SECONDS: Final = 1.0
@@ -104,6 +105,17 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
 
 
+def _named(path: str | Path) -> tuple[int, int] | None:
+    """The inode that a name leads to, (0, 0) for none; None where the system does not say."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, 0
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Database:
     """Open for writing from construction to `close`; the caller holds the writer lock.
 
@@ -114,6 +126,8 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._inode = opening.inode(path)
+        self._wal = os.fspath(wal_path(path))
+        self._wal_inode: tuple[int, int] | None = None
         opening.enter(self._inode)
         self._entered = True
         self._connection: sqlite3.Connection | None = None
@@ -151,12 +165,23 @@ class Database:
             # The index of the -wal is made now, before there is anything that could be lost.
             self._live.execute("BEGIN IMMEDIATE")
             self._live.execute("ROLLBACK")
+            self._wal_inode = _named(self._wal)
         except sqlite3.OperationalError as error:
             if _code(error) in _NO_WAL:
                 raise self._no_wal(error.sqlite_errorname) from error
             raise UsageError(f"{self.path} cannot be written ({explain(error)})") from error
         if mode != "wal":
             raise self._no_wal(f"journal mode {mode}")
+
+    def in_place(self) -> bool:
+        """Tell whether file and -wal still have their names, or were moved or deleted.
+
+        What is written to a file without a name is lost when it is closed.
+        """
+        wal = self._wal_inode
+        return _named(self.path) in (self._inode, None) and (
+            wal is None or _named(self._wal) in (wal, None)
+        )
 
     def _no_wal(self, why: str) -> UsageError:
         return UsageError(

@@ -133,6 +133,8 @@ class Writer:
                 return self.die(f"{why}; yet there are {self.tail.size} events")
             self.stale = False
             return NotStored(why)
+        if not self.database.in_place():
+            return self.die("the ledger or its -wal was moved, replaced or deleted meanwhile")
         return None
 
     def erase(self, places: Sequence[Place], event: PayloadErased) -> Receipt:
