@@ -1,0 +1,96 @@
+"""Whatever a system call answers: what was acknowledged stays, and the next program goes on."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.faults.programs import PROGRAMS
+from tests.crash.faults.tracing import may_trace
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = Path(__file__).with_name("torn.c")
+# Large ones are swept in several parts, so that both processors have something to do.
+PARTS = {"run": 4, "reuse": 4, "record": 3, "registry": 3}
+IN_PARTS = [
+    pytest.param(name, f"{part}/{PARTS.get(name, 1)}", id=f"{name} {part}".replace(" ", "-"))
+    for name in PROGRAMS
+    for part in range(PARTS.get(name, 1))
+]
+
+needs_strace = pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
+
+
+def sweep(place: Path, *words: str, **environment: str) -> list[dict[str, Any]]:
+    """Have programs meet faults; return what became of each."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.crash.faults.sweep", place, *words],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check(met: list[dict[str, Any]]) -> None:
+    wrong = [one for one in met if one["found"] is not None]
+    assert not wrong, json.dumps(wrong[:5], indent=1)
+    missed = [one for one in met if not one["hit"] and not PROGRAMS[one["program"]].threads]
+    assert not missed, json.dumps(missed[:5], indent=1)
+
+
+@pytest.fixture(scope="session")
+def torn_writes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library that lets writes stop half way."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("no compiler for the library that is preloaded")
+    library = tmp_path_factory.mktemp("torn") / "torn.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"],
+        check=True,
+        capture_output=True,
+    )
+    return str(library)
+
+
+@pytest.mark.crash
+@needs_strace
+@pytest.mark.parametrize(("program", "part"), IN_PARTS)
+def test_a_fault_at_each_system_call_leaves_what_was_acknowledged_and_a_way_on(
+    tmp_path: Path, program: str, part: str
+) -> None:
+    met = sweep(tmp_path, program, "--part", part)
+    assert met
+    check(met)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("program", [name for name in PROGRAMS if not PROGRAMS[name].threads])
+def test_a_write_that_stops_half_way_leaves_what_was_acknowledged_and_a_way_on(
+    tmp_path: Path, torn_writes: str, program: str
+) -> None:
+    met = sweep(tmp_path, program, "--torn", LD_PRELOAD=torn_writes)
+    assert len(met) >= 4
+    check(met)
+
+
+@needs_strace
+def test_some_faults_at_some_system_calls_of_each_kind_of_program(tmp_path: Path) -> None:
+    programs = ("append", "signed checkpoint", "erase", "export details over", "archive")
+    met = sweep(tmp_path, *programs, "--part", "5/61")
+    assert {one["program"] for one in met} == set(programs)
+    check(met)
+
+
+def test_some_writes_that_stop_half_way(tmp_path: Path, torn_writes: str) -> None:
+    met = sweep(tmp_path, "append", "seal", "--torn", "--part", "3/31", LD_PRELOAD=torn_writes)
+    assert {one["program"] for one in met} == {"append", "seal"}
+    check(met)
