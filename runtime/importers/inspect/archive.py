@@ -30,6 +30,16 @@ _ENCRYPTED: Final = 0x01
 _UTF8: Final = 0x800
 _ZIP64: Final = 1
 _IN_ZIP64: Final = 0xFFFFFFFF
+# The last two are of places before the first byte, and behind any.
+_NO_DIRECTORY: Final = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    EOFError,
+    struct.error,
+    ValueError,
+    OSError,
+    OverflowError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ def read_archive(data: ByteSource) -> Archive:
     try:
         with data.open() as stream, zipfile.ZipFile(stream) as directory:
             found = [_listed(stream, info) for info in directory.infolist()]
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, struct.error, ValueError):
+    except _NO_DIRECTORY:
         archive.whole = False
         found = list(_by_headers(archive))
     for member in found:

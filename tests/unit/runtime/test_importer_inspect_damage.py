@@ -337,3 +337,35 @@ def test_the_memory_for_a_json_log_depends_on_its_samples_and_not_on_their_numbe
         return most
 
     assert peak(60) < 1.5 * peak(6)
+
+
+@pytest.mark.parametrize("place", [2**64 - 1, 2**63, 2**40])
+def test_a_directory_that_names_places_outside_the_file_is_not_followed(tmp_path, place):
+    path = four_samples(tmp_path)
+    data = path.read_bytes()
+    # The last entry gets a ZIP64 field with its place, where its 32 bits say to look for it.
+    at = data.rindex(b"PK\x01\x02")
+    end = data.rindex(b"PK\x05\x06")
+    name, extra = struct.unpack_from("<HH", data, at + 28)
+    assert extra == 0
+    entry = bytearray(data[at : at + 46 + name])
+    struct.pack_into("<H", entry, 30, 12)
+    struct.pack_into("<I", entry, 42, 0xFFFFFFFF)
+    entry += struct.pack("<HHQ", 1, 8, place)
+    tail = bytearray(data[end:])
+    struct.pack_into("<I", tail, 12, struct.unpack_from("<I", tail, 12)[0] + 12)
+    path.write_bytes(data[:at] + entry + tail)
+    assert any(
+        "by their own headers" in reason for reason in reasons(take_in(path, tmp_path / "r"))
+    )
+
+
+def test_a_directory_whose_length_is_too_large_is_not_followed(tmp_path):
+    path = four_samples(tmp_path)
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"PK\x01\x02")
+    # Twenty bytes less in the directory: its members would begin before the file does.
+    path.write_bytes(data[: at - 20] + data[at:])
+    assert any(
+        "by their own headers" in reason for reason in reasons(take_in(path, tmp_path / "r"))
+    )
