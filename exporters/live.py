@@ -119,16 +119,17 @@ class LiveExport:
     def _changes(self, state: RunState, blobs: Blobs, folder: Folder) -> Iterator[OutFile]:
         if PARAMS not in self._written:
             yield params(state)
+        # By this file a run is found that is to be reused: it does not wait for many records.
+        is_due = state.size >= self._run_info_size * _GROWTH
+        if is_due and _is_past_reuse(state):
+            yield run_info(state, blobs, live=True)
+            self._run_info_size = state.size
         if len(state.tasks) > len(self._names):
             self._name(state, blobs, folder)
         for task in self._moved(state):
             yield from self._retries(task, state, blobs)
             if has_record(task):
                 yield from self._record(task, state, blobs, folder)
-        is_due = state.size >= self._run_info_size * _GROWTH
-        if is_due and _is_past_reuse(state):
-            yield run_info(state, blobs, live=True)
-            self._run_info_size = state.size
 
     def _name(self, state: RunState, blobs: Blobs, folder: Folder) -> None:
         """Name the records of all tasks; tasks that came later may have changed earlier names."""

@@ -151,6 +151,21 @@ def test_nothing_is_written_when_nothing_changed(run: Run, monkeypatch: pytest.M
     run.project()
 
 
+def test_the_file_by_which_a_run_is_found_waits_for_no_record(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    replace = Folder.replace
+
+    def watch(self: Folder, file: object, **how: bool) -> object:
+        written.append(file.path)
+        return replace(self, file, **how)
+
+    monkeypatch.setattr(Folder, "replace", watch)
+    run.say(*opening("r", ref("a")), *task("a", attempt("a")))
+    assert written.index("run_info.json") < written.index("details/a.json")
+
+
 def test_run_info_is_written_seldom_in_a_long_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
