@@ -37,13 +37,18 @@ def show(
         return
 
     with LedgerView.open(run) as view:
-        state = fold(view.events())
-        live = view.writer() is not None and state.finished is None
+        if task is not None and not tasks:
+            from acl.one_task import state_with
+
+            state = state_with(view, task)
+        else:
+            state = fold(view.events())
         if tasks:
             _show_tasks(state, json=json)
         elif artifact is not None:
             _show_artifact(view, state, task, artifact, json=json)
         elif task is None:
+            live = view.writer() is not None and state.finished is None
             _show_run(view, state, "running" if live else state.status, json=json)
         else:
             _show_task(view, state, task, json=json)
