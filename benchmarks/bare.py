@@ -51,7 +51,7 @@ class _Stream:
         if self._plain and self._plain + len(record) > LIMIT:
             self._finish()
         place = self._segment, self._plain
-        self._out.append(self._frame.compress(record))
+        self._out.append(record)
         self._plain += len(record)
         if self._plain >= LIMIT:
             self._finish()
@@ -64,7 +64,7 @@ class _Stream:
         return rows
 
     def _end(self, mode: int) -> None:
-        data = b"".join(self._out) + self._frame.flush(mode)
+        data = self._frame.compress(b"".join(self._out)) + self._frame.flush(mode)
         self._out = []
         row_id = self._segment << schema.PART_BITS | self._part
         self.rows.append((row_id, self._plain, _HASH, data))
