@@ -322,8 +322,13 @@ class Ledger:
 
     def _finish_seal(self) -> None:
         """Do what a writer that died in `seal` had left to do."""
-        if self._writer.tail.last_size < self.size:
+        tail = self._writer.tail
+        if tail.last_size < self.size:
             self._checkpoint(())
+        elif all(one.claim.checkpoint.size < self.size for one in sidefile.read(self.path)):
+            with told_as_failure(self.path):
+                signed = sidefile.parse(tail.last_note).signed is not None
+                sidefile.write(self.path, tail.last_note, signed=signed)
         self._writer.database.fold()
 
     def erase(

@@ -1,6 +1,8 @@
 import dataclasses
+import errno
 import hashlib
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -28,12 +30,14 @@ from ledger.errors import (
     NotALedger,
     NotStored,
     RunNotFound,
+    StorageFailed,
     UsageError,
     ValueRefused,
 )
 from ledger.store import Copy, Ledger, Receipt
 from tests import events_of as say
 from tests.ledger_checks import check_ledger
+from tests.signed_ledgers import LAB
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -817,6 +821,66 @@ def test_a_seal_that_broke_off_before_its_checkpoint_gets_it_from_the_next_openi
             note.unsigned_origin(view.ledger_id), 2, view.root()
         )
     check_ledger(path)
+
+
+def test_a_seal_that_got_no_side_file_gets_it_with_the_next_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.checkpoint()
+        with monkeypatch.context() as patch:
+            patch.setattr(sidefile, "write", _no_room)
+            with pytest.raises(NotStored, match="no room"):
+                ledger.seal()
+    with pytest.raises(AlreadySealed):
+        Ledger.open(tmp_path)
+    path = tmp_path / "ledger.sqlite"
+    (beside,) = sidefile.read(path)
+    with LedgerView.open(tmp_path) as view:
+        assert (beside.claim.checkpoint.size, beside.claim.checkpoint.root) == (4, view.root(4))
+    assert path.stat().st_mode & 0o777 == 0o444
+    check_ledger(path)
+
+
+def test_what_others_signed_after_the_seal_stays_beside_it(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.seal()
+    side = tmp_path / "ledger.checkpoint"
+    (unsigned,) = sidefile.read(tmp_path / "ledger.sqlite")
+    unsigned.path.unlink()
+    said = unsigned.claim.checkpoint
+    origin = sidefile.signed_origin(LAB.name, ledger.ledger_id)
+    signed = note.sign(note.Checkpoint(origin, said.size, said.root).text, [LAB])
+    side.write_bytes(signed)
+    with pytest.raises(AlreadySealed):
+        Ledger.open(tmp_path)
+    assert side.read_bytes() == signed
+    assert not unsigned.path.exists()
+
+
+def test_what_the_system_refuses_while_a_ledger_is_opened_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.checkpoint()
+
+    def none_left(*_: object, **__: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "a file")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sidefile, "content", none_left)
+        for opening in (Ledger.open, LedgerView.open):
+            with pytest.raises(StorageFailed, match="a file: Too many open files"):
+                opening(tmp_path)
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.size == 3
+
+
+def _no_room(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "there is no room")
 
 
 def test_with_a_reader_connected_the_seal_waits_for_the_next_opening(path: Path) -> None:
