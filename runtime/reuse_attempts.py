@@ -6,10 +6,9 @@ by what was recorded, so everything that the verifier may look at must have been
 environment that is gone cannot be fetched any more.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, get_args
+from typing import Final
 
 from ledger import events as ev
 from ledger.state import AttemptState, RunState, TaskState
@@ -18,10 +17,9 @@ from runtime.contracts import Benchmark
 from runtime.models import ExecutionSpec
 from runtime.retry import HOUSE_FAULTS
 from runtime.reuse_copies import AttemptEvents
+from runtime.reuse_index import SourceIndex
 
 _JUDGING: Final = frozenset({"evaluate", "analyze"})
-_OF_TASKS: Final = frozenset((*get_args(ev.OneTaskEvent), *get_args(ev.OneAttemptEvent)))
-"""What can be a copy: the original files of an import are not."""
 
 
 def unjudged(
@@ -109,38 +107,26 @@ class Sequences:
 
 
 def find_sequences(
-    source: RunState,
+    index: SourceIndex,
     view: LedgerView,
     tasks: Sequence[str],
     attempts: dict[str, list[AttemptState]],
 ) -> Sequences:
-    """Read the source once; find all events of `tasks`, and of `attempts` those up to the result.
+    """Find all events of `tasks`, and of `attempts` those up to the result.
 
     An attempt that has other results before that is left out: copies end with the first.
     """
-    found = Sequences({task: [] for task in tasks})
-    begun: dict[tuple[str, int | None], _Begun] = {
-        (task, attempt.number): _Begun(attempt)
-        for task, those in attempts.items()
-        for attempt in those
-    }
-    over: set[str] = set()
-    for recorded in view.events(until=source.size):
-        task = recorded.task
-        # Told by the header: an erased event is one all the same, and its task cannot be copied.
-        if task is None or ev.BY_CODE[recorded.header.code] not in _OF_TASKS:
-            continue
-        if task in found.tasks and task not in over:
-            if recorded.type != "task.reused":
-                found.tasks[task].append(recorded.seq)
-            if recorded.type == "task.finished":
-                over.add(task)
-        elif (one := begun.get((task, recorded.attempt))) is not None:
-            one.take(recorded)
-    by_task: defaultdict[str, list[AttemptEvents]] = defaultdict(list)
-    for (task, _), one in begun.items():
-        by_task[task] += one.events()
-    found.attempts = {task: those for task, those in by_task.items() if those}
+    found = Sequences({task: index.to_its_end(task) for task in tasks})
+    for task, those in attempts.items():
+        begun: dict[int | None, _Begun] = {attempt.number: _Begun(attempt) for attempt in those}
+        for seq in index.of(task):
+            recorded = view.event(seq)
+            one = begun.get(recorded.attempt)
+            if one is not None:
+                one.take(recorded)
+        events = [taken for one in begun.values() for taken in one.events()]
+        if events:
+            found.attempts[task] = events
     return found
 
 

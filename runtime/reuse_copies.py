@@ -96,7 +96,20 @@ class AttemptCopies:
 def _copies(view: LedgerView, sequence: Iterable[int]) -> Iterator[Copy]:
     for seq in sequence:
         head, body = view.raw(seq)
-        yield Copy(Header.decode(head), body, view.blob)
+        # A piece of a list is asked for twice: for what it refers to, and to be stored.
+        yield Copy(Header.decode(head), body, _Fetched(view.blob).__getitem__)
+
+
+class _Fetched(dict[bytes, bytes]):
+    """The pieces that one event needs, each fetched when it is first asked for."""
+
+    def __init__(self, fetch: canonical.Fetch) -> None:
+        super().__init__()
+        self._fetch = fetch
+
+    def __missing__(self, digest: bytes) -> bytes:
+        piece = self[digest] = self._fetch(digest)
+        return piece
 
 
 def can_be_stored(stream: TaskCopies | AttemptCopies, view: LedgerView) -> bool:
@@ -126,7 +139,9 @@ class Provenance:
     def __init__(self, source: ReuseSource) -> None:
         self._source = source
         size = source.state.size
-        self._leaves: Any = Binary(_whole_pieces(source.view.leaves(size)))
+        self._leaves: Any = Binary(_whole_pieces(bytes(source.index.leaves)))
+        self._leaves_spilled = _spilled(self._leaves)
+        self._root = source.state.root.hex()
         self._stored: set[tuple[bytes, ...]] = set()
         self._bringing: set[tuple[bytes, ...]] = set()
         notes = [note for covered, note in source.view.checkpoints() if covered <= size]
@@ -184,8 +199,8 @@ class Provenance:
             "source_path": source.path,
             "source_ledger_id": source.state.ledger_id,
             "size": source.state.size,
-            "root": source.state.root.hex(),
-            "leaves": self._referring(_spilled(self._leaves), self._leaves),
+            "root": self._root,
+            "leaves": self._referring(self._leaves_spilled, self._leaves),
             "checkpoint": self._checkpoint,
             "chained": origin is not None,
             "lineage": lineage,

@@ -26,6 +26,7 @@ from runtime.importers import Remark, import_for_reuse, needs_import
 from runtime.importers.run_info import MANIFEST
 from runtime.recorder import Recorder
 from runtime.redact import Redactor
+from runtime.reuse_index import SourceIndex
 
 Mode = Literal["explicit", "implicit"]
 
@@ -49,6 +50,7 @@ class ReuseSource:
     path: str
     view: LedgerView
     state: RunState
+    index: SourceIndex
     run_info_sha256: str | None = None
     running: str | None = None
     exported_from: Claim | None = None
@@ -78,7 +80,8 @@ def open_source(path: Path, results_dir: Path, mode: Mode, redactor: Redactor) -
             view, running = _reader(path, opened)
         else:
             raise NotALedger(f"{path} holds neither a ledger nor a {RUN_INFO}")
-        state = fold(view.events())
+        index = SourceIndex()
+        state = fold(index.watch(view.events()))
         if state.created is None:
             raise NotALedger(f"{path} holds no run")
         return ReuseSource(
@@ -87,6 +90,7 @@ def open_source(path: Path, results_dir: Path, mode: Mode, redactor: Redactor) -
             path=path.relative_to(results_dir).as_posix(),
             view=view,
             state=state,
+            index=index,
             run_info_sha256=_digest(path / RUN_INFO),
             running=running,
             exported_from=exported_from,

@@ -108,11 +108,11 @@ class _Planning:
     found: Takeover = field(default_factory=Takeover)
 
     def plan(self, tasks: Sequence[Task]) -> Takeover:
-        """Choose, read once where the events stand, and write what names them."""
+        """Choose, find where the events stand, and write what names them."""
         done = [task.task_id for task in tasks if self._is_done(task)]
         alone = {task.task_id: found for task in tasks if (found := self._attempts(task))}
-        state, view = self.source.state, self.source.view
-        sequences = find_sequences(state, view, done, alone)
+        view = self.source.view
+        sequences = find_sequences(self.source.index, view, done, alone)
         provenance = Provenance(self.source)
         for task in tasks:
             stream = self._stream(task, sequences, provenance)
