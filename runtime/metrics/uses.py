@@ -121,7 +121,7 @@ def default_uses(state: RunState, *, policy: str, k: int) -> tuple[ReducerUse, .
 
 def steps(k: int) -> list[int]:
     """The j of pass@j for a run of k attempts: every one up to 10, then powers of two, and k."""
-    few = [j for j in range(1, k + 1) if j <= EVERY_K_UP_TO]
+    few = range(1, min(k, EVERY_K_UP_TO) + 1)
     many = [2**e for e in range(4, k.bit_length()) if 2**e < k]
     return sorted({*few, *many, k})
 

@@ -74,6 +74,7 @@ def test_a_long_run_is_not_asked_for_every_j() -> None:
     assert steps(10) == list(range(1, 11))
     assert steps(16) == [*range(1, 11), 16]
     assert steps(100) == [*range(1, 11), 16, 32, 64, 100]
+    assert steps(2**64) == [*range(1, 11), *(2**e for e in range(4, 65))]
 
 
 class Point:
