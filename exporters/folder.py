@@ -59,6 +59,10 @@ class Folder(Closing):
             return cls(path, os.open(path, _DIRECTORY))
         except NotADirectoryError:
             raise ExportRefused(f"{path} is not a directory") from None
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise ExportRefused(f"{path} cannot be opened: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the directory, and with it the lock; what was not synced is not waited for."""
@@ -112,7 +116,8 @@ class Folder(Closing):
 
     def files(self) -> Iterator[str]:
         """The paths of everything below that is no directory, sorted; temporary names left out."""
-        yield from self._files(self._descriptor, "")
+        with self._refused(""):
+            yield from self._files(self._descriptor, "")
 
     def _files(self, directory: int, prefix: str) -> Iterator[str]:
         with os.scandir(directory) as found:
@@ -131,7 +136,8 @@ class Folder(Closing):
 
     def clear_temporaries(self) -> None:
         """Remove what killed exporters left behind; the lock must be held."""
-        self._clear(self._descriptor)
+        with self._refused(""):
+            self._clear(self._descriptor)
 
     def _clear(self, directory: int) -> None:
         with os.scandir(directory) as found:
@@ -339,7 +345,8 @@ class Folder(Closing):
     def _walk(self, path: str, *, make: bool) -> int:
         """Open the directory that `path` stands in."""
         *parts, _ = path.split("/")
-        directory = os.dup(self._descriptor)
+        with self._refused(path):
+            directory = os.dup(self._descriptor)
         try:
             for position, part in enumerate(parts):
                 if make:
@@ -356,6 +363,16 @@ class Folder(Closing):
             os.close(directory)
             raise self._failed(path, error) from error
         return directory
+
+    @contextmanager
+    def _refused(self, path: str) -> Iterator[None]:
+        """Raise ExportRefused for what the system refuses meanwhile, unless there is nothing."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._failed(path, error) from error
 
     def _failed(self, path: str, error: OSError) -> ExportRefused:
         return ExportRefused(

@@ -115,7 +115,7 @@ def inode(path: Path) -> tuple[int, int]:
         found = path.lstat()
     except (OSError, ValueError) as error:
         if not says_absent(error):
-            raise StorageFailed(f"{path}: {error}") from error
+            raise StorageFailed(f"{path}: {getattr(error, 'strerror', error)}") from error
         for side in _sides(path):
             raise LedgerRolledBack(
                 f"there is no ledger at {path}, but {side.name} tells of one",

@@ -7,7 +7,6 @@ from exporters.archives import archive
 from exporters.live import LiveExport
 from exporters.occupant import MANIFEST
 from ledger import LedgerView, fold
-from ledger.errors import ExportRefused
 from ledger.store import Ledger
 from tests import archive_runs
 from tests import events_of as say
@@ -72,9 +71,9 @@ class Live:
 
     def act(self, area: Path, tell: Tell) -> int | None:
         follow = LiveExport(area / "out" / "here")
-        with LedgerView.open(area / "run") as view:
-            for size in (3, 9, 14, view.size):
-                state = fold(view.events(until=size))
+        with again(lambda: LedgerView.open(area / "run")) as view:
+            for size in (3, 9, 14, 17):
+                state = again(lambda size=size: fold(view.events(until=size)))
                 again(lambda state=state: follow(state, view))
                 tell(size)
         return 0
@@ -106,14 +105,13 @@ class Archive:
         archive(area / "artifacts", archive_runs.shot(area / "earlier"))
 
     def act(self, area: Path, tell: Tell) -> int | None:
-        shot = archive_runs.shot(area / "run")
-        tell(archive(area / "artifacts", shot).id)
+        shot = again(lambda: archive_runs.shot(area / "run"))
+        tell(again(lambda: archive(area / "artifacts", shot)).id)
         return 0
 
     def check(self, area: Path, ended: Ended) -> None:
         artifacts = area / "artifacts"
-        if not ended.killed and ended.status:
-            assert ended.error == ExportRefused.__name__, ended
+        assert ended.killed or ended.status == 0, ended
         archived = archive(artifacts, archive_runs.shot(area / "run"))
         check_archives(artifacts)
         assert archived.id == "run_002"

@@ -61,11 +61,16 @@ class Program(Protocol):
 
 
 def again(act: Callable[[], Any]) -> Any:
-    """Do something that one fault may keep from being done: the second time it must be."""
-    try:
-        return act()
-    except AclError:
-        return act()
+    """Do something that a fault may keep from being done, until it is done.
+
+    One fault meets each thread of a program once, so that it can come up a few times.
+    """
+    for _ in range(4):
+        try:
+            return act()
+        except AclError:
+            continue
+    return act()
 
 
 def check_standing(path: Path, told: list[Any], sizes: Collection[int]) -> int:

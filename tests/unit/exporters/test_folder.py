@@ -1,5 +1,6 @@
 """Directories below which no link is followed."""
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -155,3 +156,23 @@ def test_a_link_is_not_removed_as_a_directory(tmp_path: Path) -> None:
     with Folder.open(tmp_path / "target") as target, pytest.raises(ExportRefused):
         target.remove_tree("trial")
     assert names(tmp_path / "elsewhere") == ["kept"]
+
+
+def test_a_directory_that_the_system_does_not_give_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object, **__: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with Folder.open(tmp_path) as folder:
+        for call in ("scandir", "dup"):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, call, none_left)
+                with pytest.raises(ExportRefused, match="Too many open files"):
+                    list(folder.files()) if call == "scandir" else folder.holds("a/b")
+                with pytest.raises(ExportRefused, match="Too many open files"):
+                    folder.clear_temporaries() if call == "scandir" else folder.remove("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", none_left)
+        with pytest.raises(ExportRefused, match="Too many open files"):
+            Folder.open(tmp_path)

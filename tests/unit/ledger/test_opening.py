@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from ledger.errors import (
     LedgerRolledBack,
     NotALedger,
     RunNotFound,
+    StorageFailed,
 )
 from ledger.opening import LEDGER_NAME, Source
 from ledger.store import Ledger
@@ -375,3 +377,56 @@ def test_a_row_of_the_largest_number_there_is_is_damage(tmp_path: Path, table: s
         else:
             with pytest.raises(RunNotFound):
                 view.event(2**64)
+
+
+def test_a_disk_that_fails_does_not_make_a_ledger_a_missing_or_a_damaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.checkpoint()
+
+    def fails(path: Path, **_: object) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "lstat", fails)
+        with pytest.raises(StorageFailed, match="Input/output error"):
+            LedgerView.open(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "is_dir", fails)
+        with pytest.raises(StorageFailed, match="Input/output error"):
+            LedgerView.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (sqlite3.SQLITE_IOERR_LOCK, StorageFailed),
+        (sqlite3.SQLITE_IOERR_SHMMAP, StorageFailed),
+        (sqlite3.SQLITE_CANTOPEN, StorageFailed),
+        (sqlite3.SQLITE_IOERR_SHORT_READ, LedgerDamaged),
+        (sqlite3.SQLITE_CORRUPT, LedgerDamaged),
+    ],
+)
+def test_what_the_system_refuses_to_sqlite_is_no_damage_and_bytes_that_are_not_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception]
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+    source = Source(tmp_path / LEDGER_NAME)
+
+    class Failing:
+        def execute(self, *_: object) -> None:
+            refused = sqlite3.OperationalError("no")
+            refused.sqlite_errorcode = code
+            raise refused
+
+    connection = source._connection
+    monkeypatch.setattr(source, "_connection", Failing())
+    try:
+        with pytest.raises(error):
+            list(source.query("SELECT seq FROM event"))
+    finally:
+        connection.close()
+        source._forget()
