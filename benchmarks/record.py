@@ -22,8 +22,9 @@ QUICK: Final = (40,)
 EVENTS: Final = 10**6
 QUICK_EVENTS: Final = 20_000
 _ROUNDS: Final = {40: 1, 100: 5, 400: 5, 1_600: 3, 6_400: 3}
-# More takes AgentCompass far longer than five minutes.
-_MOST_FOR_AGENTCOMPASS: Final = 1_600
+# With more, each takes far longer than five minutes: AgentCompass, and Inspect's flush of a sample.
+_MOST: Final = {"agentcompass": 1_600, "inspect, each": 400}
+_SLOW: Final = "agentcompass"
 _LARGE: Final = 6_400
 _EXPECTED: Final = {400: 15.0, 1_600: 50.0}
 
@@ -52,8 +53,11 @@ class Rounds:
 
     def _of(self, number: int) -> list[str]:
         """The peers of a round: AgentCompass in the first only, it is slow."""
-        left_out = {"agentcompass"} if number or self._count > _MOST_FOR_AGENTCOMPASS else set()
-        return [name for name in self._peers.names() if name not in left_out]
+        return [
+            name
+            for name in self._peers.names()
+            if self._count <= _MOST.get(name, self._count) and not (number and name == _SLOW)
+        ]
 
     def _add(self, name: str, told: Told) -> None:
         self.told.setdefault(name, []).append(told)
@@ -142,8 +146,9 @@ def _say(report: Report, chosen: argparse.Namespace, counts: Iterable[int]) -> N
         f" or metrics. {INSPECT}: its recorder alone, flushed at its default interval, and after"
         " each sample; it syncs at the end only, and its database for live views is left out."
     )
-    if max(counts) > _MOST_FOR_AGENTCOMPASS:
-        report.note(f"AgentCompass with more than {_MOST_FOR_AGENTCOMPASS} tasks takes too long.")
+    for name, most in _MOST.items():
+        if max(counts) > most:
+            report.note(f"{name} with more than {most} tasks takes too long: left out.")
 
 
 def main() -> None:
