@@ -21,6 +21,19 @@ FIGURES = {
         "final / files in blocks of 4 KiB, AgentCompass runs",
         "final / solid archive, Inspect logs",
     ),
+    "export": (
+        "export / bare, details",
+        "export / bare, jobs",
+        "export / bare, agentcompass",
+        "export / bare, jsonl",
+        "CPU of a look, details: late in the run / early",
+        "CPU of a look, jobs: late in the run / early",
+    ),
+    "reuse": (
+        "reuse / copy, wall, 40 tasks",
+        "reuse / bare, wall, 40 tasks",
+        "reuse / bare, CPU, 40 tasks",
+    ),
 }
 
 
