@@ -51,13 +51,18 @@ COMMANDS: Final = {
 _WrongUse: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
+# What is drawn with rich takes longer than all else of `--help`: only where somebody looks at it.
+_MARKUP: Final = "rich" if sys.stdout is not None and sys.stdout.isatty() else None
+
+
 class LazyCommand(TyperCommand):
     """A command of which the name and line are known; the rest is imported when it is called."""
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """Go on with the real command."""
         module, _ = COMMANDS[str(self.name)]
-        command = typer.main.get_command(import_module(module).app)
+        command: Any = typer.main.get_command(import_module(module).app)
+        command.rich_markup_mode = _MARKUP
         return command.make_context(info_name, args, parent=parent, **extra)
 
 
@@ -81,6 +86,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=_MARKUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -15,7 +15,7 @@ from ledger.errors import AclError, ProofInvalid, UsageError
 from ledger.events import RunCreated
 from ledger.note import Verifier
 from ledger.verify import Finding, Verification, verify
-from runtime.replay import Folded, replay_folded
+from runtime.folded import Folded
 
 if TYPE_CHECKING:
     from ledger.policy import Policy
@@ -78,7 +78,7 @@ def examine(run: str, against: Against = _NOTHING) -> dict[str, Any]:
         for path in against.sources:
             findings += _source_faults(path, against)
     intact = not any(finding.severity == "broken" for finding in findings)
-    if intact:
+    if intact and folded.state.created is not None and folded.state.metrics:
         findings += _recompute(run, folded)
     if intact and against.tree is not None:
         with LedgerView.open(run) as view:
@@ -160,9 +160,10 @@ def _outside(path: Path) -> bytes | note.Checkpoint:
 
 def _recompute(run: str, folded: Folded) -> Iterator[Finding]:
     """Compare the recorded metrics with what the events give: a headline number is derived."""
+    from runtime.replay import replay_folded
+
     created = folded.state.created
-    if created is None:
-        return
+    assert created is not None
 
     def root_at(size: int) -> bytes:
         with LedgerView.open(run) as view:

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ledger.errors import RunNotFound, UsageError
 from ledger.events import MetricsComputed, ReducerUse
-from ledger.fold import fold
 from ledger.state import RunState
 from ledger.view import Recorded
-from runtime.contracts import Benchmark
+from runtime.folded import Folded
 from runtime.metrics.aggregation import aggregate
 from runtime.metrics.comparison import Comparison, Difference, compare_import, compare_run
 from runtime.metrics.observations import counts_are_erased
 from runtime.metrics.policies import COUNT_AS_ZERO, policy_named
 from runtime.metrics.uses import default_uses, find_reducer, names, parse_use
 from runtime.results import MetricCounts, MetricResult
+
+if TYPE_CHECKING:
+    from runtime.contracts import Benchmark
 
 
 class Events(Protocol):
@@ -69,30 +71,13 @@ class Replay:
         }
 
 
-class Folded:
-    """The state of a run, folded event by event, and the roots that its metrics name.
-
-    With it a replay needs no second look at the ledger to compare the prefix of the metrics.
-    """
-
-    def __init__(self) -> None:
-        self.state = RunState()
-        self.roots: dict[int, bytes] = {}
-
-    def take(self, recorded: Recorded) -> None:
-        """Fold one more event."""
-        if recorded.header.code == MetricsComputed.code:
-            self.roots[self.state.size] = self.state.root
-        fold((recorded,), self.state)
-
-
 def replay(
     view: Events,
     *,
     at: int | None = None,
     reducers: Sequence[str | ReducerUse] = (),
     policies: Sequence[str] = (),
-    benchmark: Benchmark | None = None,
+    benchmark: "Benchmark | None" = None,
 ) -> Replay:
     """Recompute the metrics of a run as of event `at` (the last by default) and compare.
 
@@ -121,7 +106,7 @@ def replay_folded(
     *,
     reducers: Sequence[str | ReducerUse] = (),
     policies: Sequence[str] = (),
-    benchmark: Benchmark | None = None,
+    benchmark: "Benchmark | None" = None,
 ) -> Replay:
     """Do the same with what was folded already.
 
@@ -149,7 +134,7 @@ def replay_folded(
     )
 
 
-def measure(state: RunState, benchmark: Benchmark | None = None) -> MetricResult:
+def measure(state: RunState, benchmark: "Benchmark | None" = None) -> MetricResult:
     """The metrics of `state` by the rules of its last `metrics.computed`, else the default ones.
 
     Reducers that are not installed here are left out.
@@ -164,7 +149,7 @@ class _Replaying:
 
     state: RunState
     event: MetricsComputed | None
-    benchmark: Benchmark | None
+    benchmark: "Benchmark | None"
     comparison: Comparison = field(default_factory=Comparison)
 
     @property
