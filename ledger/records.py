@@ -83,11 +83,17 @@ class Records:
             ):
                 rows.append(row)  # noqa: PERF402 - what came before an error is kept
         except LedgerDamaged as error:
-            if not rows:
-                raise LedgerDamaged(f"event {wanted}: {error.message}", seq=wanted) from error
+            # The row before a damaged page comes only if it is asked for alone.
+            rows = rows or self._place_of(wanted, error)
         if not rows:
             raise LedgerDamaged(f"event {wanted} is missing", seq=wanted)
         return rows
+
+    def _place_of(self, wanted: int, error: LedgerDamaged) -> list[tuple[Any, ...]]:
+        try:
+            return list(self._query("SELECT seq, seg, off FROM event WHERE seq = ?", (wanted,)))
+        except LedgerDamaged:
+            raise LedgerDamaged(f"event {wanted}: {error.message}", seq=wanted) from error
 
     def record(self, seq: int) -> Record:
         """Return event `seq`; RunNotFound if there is none."""

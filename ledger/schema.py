@@ -16,8 +16,8 @@ from ledger.errors import LedgerDamaged, NotALedger, VersionUnsupported
 
 APPLICATION_ID: Final = 0x41434C31  # "ACL1"
 FORMAT: Final = 1
-# A commit writes a page or two of each table it adds to: small pages write half the bytes.
-PAGE_SIZE: Final = 2048
+# A commit writes a page or two of each table it adds to: with small pages it writes few bytes.
+PAGE_SIZE: Final = 1024
 PART_BITS: Final = 20
 # What `erasure.stream` says: bytes of `segment`, or of `blobsegment`.
 EVENT_STREAM: Final = 0

@@ -29,7 +29,7 @@ def test_a_new_database_is_a_ledger_of_this_format(database: sqlite3.Connection)
     assert schema.check(database, "x") is False
     assert database.execute("PRAGMA application_id").fetchone() == (0x41434C31,)
     assert database.execute("PRAGMA user_version").fetchone() == (1,)
-    assert database.execute("PRAGMA page_size").fetchone() == (2048,)
+    assert database.execute("PRAGMA page_size").fetchone() == (1024,)
 
 
 def test_the_index_of_the_seal_is_known(database: sqlite3.Connection) -> None:

@@ -342,7 +342,9 @@ def test_what_verify_does_not_name_can_be_read_whichever_page_is_damaged(tmp_pat
     data = path.read_bytes()
     partly = 0
     for page in range(1, len(data) // schema.PAGE_SIZE):
-        path.write_bytes(data[: page * schema.PAGE_SIZE] + b"\xff" * 8 + data[page * schema.PAGE_SIZE + 8 :])
+        path.write_bytes(
+            data[: page * schema.PAGE_SIZE] + b"\xff" * 8 + data[page * schema.PAGE_SIZE + 8 :]
+        )
         try:
             faults = [f for f in verify(path) if f.severity == "broken"]
         except AclError:
