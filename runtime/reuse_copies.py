@@ -9,7 +9,7 @@ from ledger import canonical
 from ledger import events as ev
 from ledger.canonical import BINARY_PIECE, Binary, SpilledBinary
 from ledger.codec import Header, decode_event
-from ledger.errors import AclError
+from ledger.errors import AclError, StorageFailed
 from ledger.machine import Machine
 from ledger.state import AttemptState, Origin, TaskState
 from ledger.store import Copy
@@ -44,16 +44,41 @@ class AttemptEvents:
     applied_recipes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Which pieces a stream brings for the streams behind it, and which it counts on.
+
+    `there` are those that streams of the same takeover brought to their end; all share it.
+    """
+
+    there: set[tuple[bytes, ...]]
+    brings: frozenset[tuple[bytes, ...]]
+    needs: frozenset[tuple[bytes, ...]]
+
+    def through(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Pass the items on; StorageFailed where a stream that this one counts on broke off."""
+        # All streams are read again where the disk was full.
+        self.there.difference_update(self.brings)
+        if not self.needs <= self.there:
+            raise StorageFailed("what tells of its source broke off with a task before it")
+        yield from items
+        self.there.update(self.brings)
+
+
 class TaskCopies:
     """Called, gives `task.reused` and then the copies of one task's events."""
 
     def __init__(self, view: LedgerView, reused: ev.TaskReused) -> None:
         self.task = reused.task
+        self.delivery: Delivery | None = None
         self.reused = reused
         self._view = view
 
     def __call__(self) -> Iterator[Item]:
         """Yield the items; raises LedgerDamaged where the source is, RunNotFound if erased."""
+        return self._items() if self.delivery is None else self.delivery.through(self._items())
+
+    def _items(self) -> Iterator[Item]:
         yield self.reused
         yield from _copies(self._view, self.reused.sequence)
 
@@ -73,10 +98,14 @@ class AttemptCopies:
     ) -> None:
         self.task = task
         self.attempts = attempts
+        self.delivery: Delivery | None = None
         self._view = view
 
     def __call__(self) -> Iterator[Item]:
         """Yield the items; raises LedgerDamaged where the source is, RunNotFound if erased."""
+        return self._items() if self.delivery is None else self.delivery.through(self._items())
+
+    def _items(self) -> Iterator[Item]:
         yield ev.TaskStarted(task=self.task)
         for reused, taken in self.attempts:
             yield reused
@@ -144,6 +173,8 @@ class Provenance:
         self._root = source.state.root.hex()
         self._stored: set[tuple[bytes, ...]] = set()
         self._bringing: set[tuple[bytes, ...]] = set()
+        self._needing: set[tuple[bytes, ...]] = set()
+        self._there: set[tuple[bytes, ...]] = set()
         notes = [note for covered, note in source.view.checkpoints() if covered <= size]
         self._checkpoint = notes[-1] if notes else None
 
@@ -152,14 +183,17 @@ class Provenance:
         """True if events were made since the last `used` that bring leaf hashes."""
         return bool(self._bringing)
 
-    def used(self) -> None:
-        """Say that the events since the last call are stored."""
+    def used(self, stream: TaskCopies | AttemptCopies) -> None:
+        """Say that the events since the last call are those of a stream that is to be stored."""
+        brings, needs = frozenset(self._bringing), frozenset(self._needing)
+        stream.delivery = Delivery(self._there, brings, needs)
         self._stored |= self._bringing
         self.dropped()
 
     def dropped(self) -> None:
         """Say that the events since the last call are not stored."""
         self._bringing = set()
+        self._needing = set()
 
     def of_task(
         self, task: TaskState, sequence: Sequence[int], checksum: str | None
@@ -227,6 +261,7 @@ class Provenance:
         if not isinstance(spilled, SpilledBinary):
             return spilled
         if spilled.pieces in self._stored:
+            self._needing.add(spilled.pieces)
             return spilled
         self._bringing.add(spilled.pieces)
         return self._source.view.resolve(spilled) if whole is None else whole

@@ -118,12 +118,12 @@ class _Planning:
             stream = self._stream(task, sequences, provenance)
             if stream is None:
                 continue
-            # What brings leaves that later events only refer to must not fail.
+            # Where what brings leaves fails, all that only refers to them does.
             if provenance.brings and not can_be_stored(stream, view):
                 provenance.dropped()
                 self.found.damaged.append(task.task_id)
                 continue
-            provenance.used()
+            provenance.used(stream)
             self.found.streams.append(stream)
         self.found.passed_over = self.unjudged.passed_over
         return self.found

@@ -10,7 +10,7 @@ import pytest
 from exporters.summary import summary
 from ledger import events as ev
 from ledger.canonical import BINARY_PIECE, Binary
-from ledger.errors import RunNotFound
+from ledger.errors import RunNotFound, StorageFailed
 from ledger.view import LedgerView
 from runtime.contracts import AttemptContext, Task
 from runtime.importers import import_path
@@ -37,6 +37,31 @@ def test_what_ended_without_an_error_is_not_run_again(tmp_path: Path) -> None:
     assert (counts.total, counts.reused, counts.evaluated, counts.error) == (4, 3, 4, 0)
     assert ran.outcome.path is not None
     check_ledger(ran.outcome.path)
+
+
+@pytest.mark.parametrize("nth", range(0, 24, 3))
+def test_a_source_that_cannot_be_read_for_a_moment_costs_tasks_that_run_again_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """What names the source stands in the events of the first task alone."""
+    source(tmp_path)
+    real, left = LedgerView.raw, [nth]
+
+    def raw(view: LedgerView, seq: int) -> tuple[bytes, bytes]:
+        left[0] -= 1
+        if left[0] == -1:
+            raise StorageFailed("no more files can be opened")
+        return real(view, seq)
+
+    monkeypatch.setattr(LedgerView, "raw", raw)
+    agent = Agent()
+    ran = reusing(tmp_path, agent)
+    assert left[0] < 0
+    assert ran.outcome.status == "completed"
+    assert ran.outcome.path is not None
+    check_ledger(ran.outcome.path)
+    assert sorted([*agent.asked, *(event.task for event in ran.of(ev.TaskReused))]) == [*"abcd"]
+    assert len(agent.asked) > 1
 
 
 def test_copies_are_verbatim_and_say_so(tmp_path: Path) -> None:
