@@ -76,6 +76,8 @@ def create(path: Path) -> None:
         sync_directory(path.parent)
     except (OSError, sqlite3.Error) as error:
         new.unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise _refusal(path, error) from error
         raise UsageError(f"no ledger can be made at {path} ({error})") from error
 
 
@@ -103,6 +105,26 @@ def explain(error: sqlite3.Error) -> str:
 
 def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> UsageError:
+    """What to say where a ledger cannot be opened for writing, and the way out."""
+    code = _code(error)
+    if code in _NO_WAL:
+        return _no_wal(path, error.sqlite_errorname)
+    if code & 0xFF == sqlite3.SQLITE_BUSY:
+        # Nobody else writes: the lock is ours.
+        return UsageError(
+            f"{path} cannot be locked ({error})",
+            hint="close other programs that use it; if there is none, write to a local disk",
+        )
+    return UsageError(f"{path} cannot be written ({explain(error)})")
+
+
+def _no_wal(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"the file system of {path} cannot hold a WAL ({why})", hint="write to a local disk"
+    )
 
 
 def _named(path: str | Path) -> tuple[int, int] | None:
@@ -152,7 +174,7 @@ class Database:
                 connection.execute(pragma)
         except sqlite3.OperationalError as error:
             connection.close()
-            raise UsageError(f"{self.path} cannot be written ({error})") from error
+            raise _refusal(self.path, error) from error
         except BaseException:
             connection.close()
             raise
@@ -167,11 +189,9 @@ class Database:
             self._live.execute("ROLLBACK")
             self._wal_inode = _named(self._wal)
         except sqlite3.OperationalError as error:
-            if _code(error) in _NO_WAL:
-                raise self._no_wal(error.sqlite_errorname) from error
-            raise UsageError(f"{self.path} cannot be written ({explain(error)})") from error
+            raise _refusal(self.path, error) from error
         if mode != "wal":
-            raise self._no_wal(f"journal mode {mode}")
+            raise _no_wal(self.path, f"journal mode {mode}")
 
     def in_place(self) -> bool:
         """Tell whether file and -wal still have their names, or were moved or deleted.
@@ -181,12 +201,6 @@ class Database:
         wal = self._wal_inode
         return _named(self.path) in (self._inode, None) and (
             wal is None or _named(self._wal) in (wal, None)
-        )
-
-    def _no_wal(self, why: str) -> UsageError:
-        return UsageError(
-            f"the file system of {self.path} cannot hold a WAL ({why})",
-            hint="write to a local disk",
         )
 
     @property

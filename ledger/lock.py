@@ -20,6 +20,8 @@ from ledger.errors import LedgerDamaged, LedgerLocked
 _MODE: Final = 0o644
 # What opening gives for a link, a socket or a device without a driver, a directory.
 NO_FILE: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR})
+# A file system that has no locks, or lost them.
+NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 _PAUSE: Final = 0.01
 # Long enough that a reader's momentary look at the lock never makes a writer give up.
 WAIT: Final = 0.2
@@ -82,6 +84,11 @@ def holder(ledger: Path) -> str | None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _named(file)
+    except OSError as error:
+        # Where nobody gets a lock nobody writes.
+        if error.errno not in NO_LOCKS:
+            raise
+        return None
     else:
         return None
     finally:

@@ -29,7 +29,7 @@ from ledger.errors import (
     told_as_failure,
 )
 from ledger.events import LedgerSealed, PayloadErased
-from ledger.lock import WAIT, WriterLock, lock_path
+from ledger.lock import NO_LOCKS, WAIT, WriterLock, lock_path
 from ledger.memory import Memory
 from ledger.opening import Source, ledger_file
 from ledger.records import Records
@@ -392,4 +392,7 @@ def _take_lock(file: Path, wait: float) -> WriterLock:
     try:
         return WriterLock(file, wait)
     except OSError as error:
-        raise UsageError(f"{file.parent} cannot be written ({error.strerror})") from error
+        raise UsageError(
+            f"{file.parent} cannot be written ({error.strerror})",
+            hint="write to a local disk" if error.errno in NO_LOCKS else "",
+        ) from error
