@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,18 +28,23 @@ def copy_ledger(source: str | Path, destination: str | Path) -> Path:
         except OSError as error:
             raise NotStored(f"{target} cannot be made ({error.strerror})") from error
         new = target.with_name(target.name + ".new")
+        is_whole = False
         try:
             _write(view, new)
             if view.sealed:
                 new.chmod(_SEALED_MODE)
             new.rename(target)
             sync_directory(target.parent)
+            is_whole = True
         except (OSError, sqlite3.Error) as error:
             raise NotStored(f"{target} was not written ({error})") from error
         finally:
-            new.unlink(missing_ok=True)
-            if target.exists() and not target.stat().st_size:
-                target.unlink()
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            if not is_whole:
+                # What is not known to be on disk is no copy; the name is ours.
+                with suppress(OSError):
+                    target.unlink(missing_ok=True)
     return target
 
 

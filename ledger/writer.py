@@ -177,14 +177,22 @@ class Writer:
         return receipt
 
     def _require_alone(self) -> None:
-        """See that nobody reads the file, that all of it is in the file, under one name."""
+        """See that nobody reads the file, that all of it is in the file, under one name.
+
+        NotStored where it cannot be put there.
+        """
         others = self.path.stat().st_nlink - 1
         if others:
             raise UsageError(
                 f"{self.path} has {others} more names (hard links), which would keep everything",
                 hint="remove them first",
             )
-        if not self.database.single():
+        try:
+            is_single = self.database.single()
+        except sqlite3.Error as error:
+            self.stale = True
+            raise NotStored(f"nothing was erased: {explain(error)}") from error
+        if not is_single:
             raise UsageError(
                 f"{self.path} is being read by somebody: nothing was erased",
                 hint="close whatever reads it (`acl log --follow`, an export) and try again",

@@ -1,9 +1,10 @@
+import errno
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from ledger import LedgerView
+from ledger import LedgerView, copying
 from ledger import events as ev
 from ledger.copying import copy_ledger
 from ledger.errors import LedgerExists, LedgerRolledBack, NotALedger, NotStored
@@ -103,3 +104,20 @@ def test_a_copy_that_fails_half_way_leaves_nothing(
     } == before
     with pytest.raises(NotStored):
         copy_ledger(tmp_path, tmp_path / "missing" / "copy")
+
+
+def test_a_copy_that_is_not_known_to_be_on_disk_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+
+    def fails(_: Path) -> None:
+        raise OSError(errno.EIO, "the disk fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(copying, "sync_directory", fails)
+        with pytest.raises(NotStored, match=r"copy\.sqlite was not written .*the disk fails"):
+            copy_ledger(tmp_path, tmp_path / "copy.sqlite")
+    assert not list(tmp_path.glob("copy*"))
+    check_ledger(copy_ledger(tmp_path, tmp_path / "copy.sqlite"))

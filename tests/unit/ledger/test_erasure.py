@@ -358,6 +358,25 @@ def test_a_full_disk_leaves_the_ledger_as_it_was(
     check_ledger(path)
 
 
+def test_a_disk_that_fails_before_the_file_is_written_anew_leaves_all_and_a_way_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.append(*say.whole_task("t", say.attempt("t")))
+
+        def fails(_: database.Database) -> bool:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(database.Database, "single", fails)
+            with pytest.raises(NotStored, match="nothing was erased: disk I/O error"):
+                ledger.erase([5], reason="asked to")
+        ledger.append(ev.AnnotationAdded(text="it goes on", author="a"))
+        assert ledger.erase([5], reason="asked to").seq == 10
+    check_ledger(path)
+
+
 def test_after_a_seal_only_remarks_and_erasures_follow(path: Path) -> None:
     write(path, *two_tasks("a", "b"), seal=True)
     with pytest.raises(AlreadySealed):
