@@ -14,7 +14,7 @@ from runtime.registry import Registration, Registry, complete, registry_file
 from runtime.results import RunResult
 from runtime.runner import run
 from tests import archive_runs
-from tests.crash.faults.standing import Ended, Tell, contents
+from tests.crash.faults.standing import Ended, Tell, again, contents, is_empty
 from tests.fake_plugins import Listed, Scripted, at_once, plugins, request, task
 from tests.ledger_checks import check_ledger
 
@@ -50,7 +50,7 @@ class Enter:
         return Registration(Registry(results), directory, ledger_id, tell=print)
 
     def act(self, area: Path, tell: Tell) -> int | None:
-        registration = self._registration(area / "results", "b")
+        registration = again(lambda: self._registration(area / "results", "b"))
         registration.open(archive_runs.created("b"), Redactor({}), 1)
         tell("opened", registration.fault)
         registration.seal()
@@ -69,13 +69,14 @@ class Enter:
         registration = self._registration(results, "c")
         registration.open(archive_runs.created("c"), Redactor({}), 1)
         assert registration.fault is None
+        registration.seal()
+        # A run whose memo was not kept is found by the second one that comes.
         after = entries(results)
         if ended.status == 0 and ended.told[-1][1] is not None:
             # What could not be entered left word, and the next run took it along.
             assert ("registry.sealed", "b") in after
         if ("registry.opened", "b") in before:
             assert ("registry.sealed", "b") in after
-        registration.seal()
         if ("registry.sealed", "b") not in after:
             complete(results / "bench" / "b", tell=refuse)
         found = entries(results)
@@ -126,6 +127,9 @@ class Record:
         told = {task for (task,) in ended.told}
         for ledger in results.rglob("ledger.sqlite"):
             check_ledger(ledger)
+            if is_empty(ledger):
+                assert not told
+                continue
             with LedgerView.open(ledger) as view:
                 state = fold(view.events())
                 done = {name for name, task in state.tasks.items() if task.first is not None}
@@ -159,7 +163,12 @@ class Run:
             surroundings=around(found),
             projectors=[details],
         )
-        outcome = asyncio.run(work)
+        try:
+            outcome = asyncio.run(work)
+        except OSError as error:
+            # As the command line tells it.
+            print(f"acl: {error.strerror}: {error.filename}")
+            return 1
         if outcome.error is not None:
             print("acl:", outcome.error.message)
         return outcome.exit_code
@@ -193,13 +202,19 @@ class Run:
 
     def _check_second(self, second: Path, ended: Ended) -> None:
         check_ledger(second / "ledger.sqlite")
+        if is_empty(second):
+            assert ended.status != 0
+            return
         with LedgerView.open(second) as view:
             events = [one.event for one in view.events()]
             state = fold(view.events())
         reused = {event.task for event in events if isinstance(event, ev.TaskReused)}
         if self.reuses:
-            # One transaction brings all that is taken over.
-            assert reused in (set(), {"a", "b", "d"}), reused
+            # What cannot be copied for a moment runs again.
+            assert reused <= {"a", "b", "d"}, reused
+            if ended.killed:
+                # One transaction brings all that is taken over.
+                assert len(reused) in (0, 3), reused
         if ended.status == 0:
             assert state.finished is not None
 
