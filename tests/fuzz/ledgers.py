@@ -6,7 +6,7 @@ get the check that they have, bodies their address, so that what lies behind is 
 
 import sqlite3
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -40,6 +40,8 @@ _IMPOSSIBLE = (
     zstandard.ZstdError,
 )
 _LOGICAL = frozenset({"cell", "delete", "again", "plain", "body", "head", "events", "certify"})
+_SHOWN = frozenset({"body", "head", "events"})
+_CERTIFIED = 0.5
 _CELLS = (0, 1, 2, 3, -1, 1 << 20, (1 << 20) - 1, 1 << 31, 1 << 62, 2**63 - 1, -(2**63))
 _ODD_CELLS: tuple[Any, ...] = (None, "x", "", 1.5, {"hex": ""}, {"hex": "00" * 32})
 _FIELDS = (0, 1, 2, 4, 20, 28, 36, 44, 48, 52, 56, 64, 96, 98)
@@ -86,6 +88,13 @@ class LedgerRecipes(trees.Recipes):
                 return tree
             new = _read(run)
         return {**{name: data for name, data in tree.items() if name not in new}, **new}
+
+    def mutate(self, data: bytes, others: Sequence[bytes], random: Random) -> bytes:
+        """One edit more, or less; what checkpoints would show at once is often certified, too."""
+        base, edits = trees.decode(super().mutate(data, others, random))
+        if edits and edits[-1][0] in _SHOWN and random.random() < _CERTIFIED:
+            edits.append(["certify"])
+        return trees.encode(base, edits)
 
     def draw(self, tree: Tree, random: Random) -> Edit:
         """Draw one edit."""
