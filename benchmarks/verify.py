@@ -1,13 +1,10 @@
 """Verification against the bare loop: read every row, decompress it, hash what it holds."""
 
-import argparse
 import hashlib
-import json
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -18,6 +15,7 @@ import zstandard
 from acl.verdict import examine
 from benchmarks import ledgers
 from benchmarks.measure import Report, arguments, interleaved, tell
+from ledger import LedgerView
 from ledger.codec import HEADER_BYTES
 from ledger.verify import verify
 
@@ -77,13 +75,70 @@ def verdict(run: Path) -> None:
     assert examine(str(run))["ok"]
 
 
-def peak(run: Path) -> float:
-    """The most memory, in MB, of a process that does what `acl verify` does."""
-    code = (
-        "import sys; from acl.verdict import examine; from tests.memory_peak import peak;"
-        "assert examine(sys.argv[1])['ok']; print(peak())"
-    )
+def peak(run: Path, code: str) -> float:
+    """The most memory, in MB, of a process of its own that does this with the run."""
+    program = f"import sys; {code}; from benchmarks.verify import held; print(held())"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(run)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", program, str(run)], check=True, capture_output=True, text=True
     )
-    return int(done.stdout) / 1e6
+    return float(done.stdout)
+
+
+def held() -> float:
+    """The most memory that this process has held, in MB."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = (one for one in status.splitlines() if one.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+def compare(report: Report, kind: str, run: Path, rounds: int) -> None:
+    """Verify in turns with the bare loop, and tell the ratios of CPU time."""
+    # What is loaded at the first need is no part of it.
+    verdict(run)
+    taken = interleaved(
+        rounds,
+        {
+            "bare": partial(bare, run),
+            "findings": partial(findings, run),
+            "verdict": partial(verdict, run),
+        },
+    )
+    with LedgerView.open(run) as view:
+        size = view.size
+    report.row(
+        ledger=kind,
+        events=size,
+        file_mb=(run / "ledger.sqlite").stat().st_size / 1e6,
+        **{f"{name}_us_an_event": one.cpu / size * 1e6 for name, one in taken.items()},
+    )
+    base = taken["bare"].cpu
+    report.ratio(f"verify / bare, {kind}", taken["findings"].cpu / base, most=1.5)
+    report.ratio(f"acl verify / bare, {kind}", taken["verdict"].cpu / base, most=1.5)
+
+
+def main() -> None:
+    """Make the ledgers, verify them, tell the figures."""
+    chosen = arguments(ABOUT)
+    report = Report("verify", ABOUT)
+    tasks, attempts, many, rounds = (
+        (60, 500, 1_000, 1) if chosen.quick else (1_600, 12_500, 125_000, 5)
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        compare(
+            report, "20 kB trajectories", ledgers.realistic(folder / "realistic", tasks), rounds
+        )
+        compare(report, "small events", ledgers.small(folder / "small", attempts), rounds)
+        large = ledgers.small(folder / "large", many)
+        events = many * ledgers.SMALL_EVENTS
+        for name, code in (
+            ("verify", "from ledger.verify import verify; list(verify(sys.argv[1]))"),
+            ("acl verify", "from acl.verdict import examine; examine(sys.argv[1])"),
+        ):
+            report.ratio(f"memory of {name}, {events} events, MB", peak(large, code), most=200)
+    report.note("bare compares nothing, parses nothing and knows no order: it is a lower bound.")
+    tell(report, chosen)
+
+
+if __name__ == "__main__":
+    main()

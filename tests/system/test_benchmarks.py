@@ -34,6 +34,29 @@ FIGURES = {
         "reuse / bare, wall, 40 tasks",
         "reuse / bare, CPU, 40 tasks",
     ),
+    "verify": (
+        "verify / bare, 20 kB trajectories",
+        "acl verify / bare, 20 kB trajectories",
+        "verify / bare, small events",
+        "acl verify / bare, small events",
+        "memory of verify, 8000 events, MB",
+        "memory of acl verify, 8000 events, MB",
+    ),
+    "replay": (
+        "rows of large values read by a replay",
+        "us of CPU an event, replay, 3000 attempts",
+        "us of CPU an event, fold, 3000 attempts",
+        "us of CPU an event, fold, a tenth of the events",
+        "memory of a fold, 3000 attempts, MB",
+        "ms of work to show one task",
+        "ms of a whole process that shows one task",
+    ),
+    "startup": (
+        "acl --version / python -c pass, wall",
+        "acl --help / python -c pass, wall",
+        "acl show / python -c pass, wall",
+        "acl verify / python -c pass, wall",
+    ),
 }
 
 
