@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from ledger.attempt_state import AttemptState
+from ledger.errors import LedgerDamaged
 from ledger.state import RunState, TaskState
 from ledger.view import Recorded
 
@@ -23,6 +24,9 @@ def fold_erased(state: RunState, task: TaskState | None, recorded: Recorded) -> 
         return
     if recorded.attempt is None:
         task.erased.append(recorded.seq)
+        if recorded.type not in _OF_TASK:
+            why = f"event {recorded.seq} ({recorded.type}) is of a task, which it cannot be"
+            raise LedgerDamaged(why, seq=recorded.seq)
         _OF_TASK[recorded.type](task, recorded)
         return
     attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
@@ -33,8 +37,12 @@ def fold_erased(state: RunState, task: TaskState | None, recorded: Recorded) -> 
 
 
 def unnamed_task(state: RunState, task_id: str) -> TaskState:
-    """A task that events are of, and that only a selection which was erased can have named."""
-    assert state.any_task, f"task {task_id!r} was never selected"
+    """A task that events are of, and that only a selection which was erased can have named.
+
+    LedgerDamaged if there was none.
+    """
+    if not state.any_task:
+        raise LedgerDamaged(f"an event is of task {task_id!r}, which was never selected")
     task = TaskState(task_id, len(state.tasks), category=None, checksum=None, metadata={})
     state.tasks[task_id] = task
     return task

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ledger import LedgerView, RunState, fold
 from ledger import events as ev
 from ledger.attempt_state import Spend
+from ledger.errors import LedgerDamaged
 from ledger.store import Ledger
 from ledger.view import Recorded
 from tests import events_of as say
@@ -167,3 +168,17 @@ def test_folding_in_two_parts_is_folding_in_one_whatever_was_erased(
             assert attempt.spend.calls + attempt.discarded.calls == (
                 told.spend.calls + told.discarded.calls
             )
+
+
+def test_events_of_a_task_that_nobody_selected_are_damage(tmp_path: Path) -> None:
+    found = recorded(tmp_path, [*say.opening("t"), *say.whole_task("t", say.attempt("t"))])
+    with pytest.raises(LedgerDamaged, match="never selected"):
+        fold(event for event in found if event.type != "tasks.selected")
+
+
+def test_an_erased_event_of_the_run_that_names_a_task_is_damage(tmp_path: Path) -> None:
+    found = recorded(tmp_path, say.opening("t"))
+    header = found[1].header._replace(task="t")
+    with pytest.raises(LedgerDamaged, match="which it cannot be") as caught:
+        fold([found[0], found[2], Recorded(header, None, found[1].leaf)])
+    assert caught.value.seq == 1
