@@ -7,6 +7,7 @@ this connection, as SQLite before 3.51.3 can damage a file when two connections 
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -73,9 +74,11 @@ def create(path: Path) -> None:
             connection.close()
         # Nobody else is here: every writer takes the lock first.
         new.rename(path)
+        new = path
         sync_directory(path.parent)
     except (OSError, sqlite3.Error) as error:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
         if isinstance(error, sqlite3.Error):
             raise _refusal(path, error) from error
         raise UsageError(f"no ledger can be made at {path} ({error})") from error

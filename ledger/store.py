@@ -280,7 +280,8 @@ class Ledger:
     def _root_at(self, size: int) -> bytes:
         if self._signed is not None and self._signed.size == size:
             return self._signed.root
-        return self._writer.root_at(size)
+        with told_as_failure(self.path):
+            return self._writer.root_at(size)
 
     def adopt(self, data: bytes) -> None:
         """Store the newest checkpoint once more, now that others have signed it too.
@@ -349,7 +350,7 @@ class Ledger:
         with self._lock:
             self._writer.require_usable()
             records = Records(self._writer.database.query, indexed=self._writer.database.indexed)
-            with closing(records):
+            with closing(records), told_as_failure(self.path):
                 plan = plan_erasure(records, sequence, blobs, everywhere=everywhere)
             event = PayloadErased(
                 sequence=plan.sequence,

@@ -23,6 +23,7 @@ from ledger.errors import (
     LedgerDead,
     NotStored,
     UsageError,
+    told_as_failure,
 )
 from ledger.events import AnyEvent, PayloadErased
 from ledger.opening import Source
@@ -256,7 +257,8 @@ class Writer:
                 raise AlreadySealed(str(self.path), self.committed.size)
             raise UsageError(f"{self.path} is closed")
         if self.stale:
-            self.recover(reopen=True)
+            with told_as_failure(self.path):
+                self.recover(reopen=True)
 
     def die(self, why: str) -> LedgerDead:
         """Close for good, and return the error that says why."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import LedgerView, canonical, note, schema, sidefile, tlog, writer
+from ledger import LedgerView, canonical, database, note, schema, sidefile, tlog, writer
 from ledger import events as ev
 from ledger.codec import Header
 from ledger.database import Database, Rows
@@ -109,6 +109,41 @@ def test_create_never_replaces_what_is_there(path: Path) -> None:
     with pytest.raises(LedgerExists):
         Ledger.create(path)
     assert path.read_bytes() == b"something"
+
+
+def test_a_ledger_that_is_not_known_to_be_on_disk_is_not_made(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "sync_directory", _no_room)
+        with pytest.raises(UsageError, match="no ledger can be made"):
+            Ledger.create(path)
+    assert not path.exists()
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"))
+    check_ledger(path)
+
+
+def test_what_the_system_refuses_while_a_writer_reads_is_told_and_it_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(path) as ledger:
+        ledger.append(*say.opening("t"))
+        ledger.append(*say.whole_task("t", say.attempt("t")))
+        real = Database.query
+
+        def fails(self: Database, sql: str, args: tuple[object, ...] = ()) -> Iterator[object]:
+            if "FROM segment" in sql:
+                raise sqlite3.OperationalError("disk I/O error")
+            yield from real(self, sql, args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "query", fails)
+            with pytest.raises(StorageFailed, match="disk I/O error"):
+                ledger.erase([5], reason="asked to")
+        ledger.append(ev.AnnotationAdded(text="it goes on", author="a"))
+        assert ledger.erase([5], reason="asked to").seq == 10
+    check_ledger(path)
 
 
 def test_create_goes_on_after_one_that_died_half_way(path: Path) -> None:
