@@ -89,7 +89,8 @@ class Trail:
             attempt=self.attempt,
             phase=phase,
             previous=previous,
-            duration_ms=None if previous is None else round((now - began) * 1000, 3),
+            # A clock that went backwards says nothing, and must not end the attempt.
+            duration_ms=None if previous is None else round(max(0.0, now - began) * 1000, 3),
         )
 
     async def enter(self, phase: ev.Phase) -> None:
