@@ -148,8 +148,12 @@ class Registry:
         """Store what is to be entered; return what was. Raises what kept `events` from it."""
         known = {run.ledger_id for run in unsealed}
         own = {event.ledger_id for event in events}
-        seals = [[seal] for seal in owed.seals if seal.ledger_id in known - own]
         waiting = [[one for one in news if one.ledger_id not in own] for _, news in owed.waiting]
+        # A run that waits to be entered may have been looked at as one that is not sealed, too.
+        sealed = {
+            one.ledger_id for news in waiting for one in news if isinstance(one, RegistrySealed)
+        }
+        seals = [[seal] for seal in owed.seals if seal.ledger_id in known - own - sealed]
         lists_all = len(unsealed) < _MOST_UNSEALED
         batches = [_news(batch, known, lists_all=lists_all) for batch in (events, *waiting, *seals)]
         if not any(batches):

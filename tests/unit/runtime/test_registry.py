@@ -1,5 +1,6 @@
 """Every run is entered in the registry of its results directory, or says that it is not."""
 
+import errno
 import fcntl
 import json
 import logging
@@ -466,6 +467,24 @@ def test_a_registry_cannot_name_places_elsewhere(tmp_path: Path, path: str) -> N
     results.mkdir()
     (results / "link").symlink_to(tmp_path)
     assert locate(results, path) is None
+
+
+def test_a_seal_that_waits_and_is_looked_for_as_well_is_entered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Registration) -> list[ev.AnyEvent]:
+        raise OSError(errno.EIO, "the disk fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Registration, "_entries", fails)
+        first = run(tmp_path)
+    assert [type(one).__name__ for one in entries(tmp_path)] == ["RegistryOpened"]
+    assert list((tmp_path / "registry.waiting").iterdir())
+    run(tmp_path)
+    sealed = [one.path for one in entries(tmp_path) if isinstance(one, ev.RegistrySealed)]
+    assert len(sealed) == len(set(sealed)) == 2
+    assert first.relative_to(tmp_path).as_posix() in sealed
+    assert not list((tmp_path / "registry.waiting").iterdir())
 
 
 def test_what_waits_is_entered_only_if_the_ledger_is_the_one_that_waits(tmp_path: Path) -> None:
