@@ -134,6 +134,11 @@ class Folder(Closing):
             finally:
                 os.close(below)
 
+    def names(self) -> frozenset[str]:
+        """What stands in the directory itself, directories too."""
+        with os.scandir(self._descriptor) as found:
+            return frozenset(entry.name for entry in found)
+
     def clear_temporaries(self) -> None:
         """Remove what killed exporters left behind; the lock must be held."""
         with self._refused(""):

@@ -77,9 +77,11 @@ def job_files(state: RunState, blobs: Blobs, options: JobOptions = AS_USUAL) -> 
     yield job_result(state, known)
 
 
-def job_trials(state: RunState) -> Iterator[Trial]:
-    """The trials of a job, in task order, then by attempt."""
-    names, of_tasks = trial_names(state), task_names(state)
+def job_trials(state: RunState, of_tasks: Mapping[str, str] | None = None) -> Iterator[Trial]:
+    """The trials of a job, in task order, then by attempt; `of_tasks` is as in `trial_names`."""
+    if of_tasks is None:
+        of_tasks = task_names(state)
+    names = trial_names(state, of_tasks)
     for task, attempt in trials(state):
         name = names[task.id, attempt.number]
         yield Trial(state, task, attempt, name, of_tasks[task.id])

@@ -12,7 +12,7 @@ from exporters.identity import Identity
 from exporters.jobs.config import config_files
 from exporters.jobs.job import AS_USUAL, JobOptions, TrialFiles, job_trials
 from exporters.jobs.job_result import job_result
-from exporters.jobs.names import job_name
+from exporters.jobs.names import job_name, task_names
 from exporters.jobs.place import directory_of, look, settled, write_job
 from exporters.jobs.resolution import is_ended
 from exporters.jobs.trial import Trial
@@ -30,8 +30,9 @@ class LiveJob:
     """Keeps the job of one run up to date; call it with the state whenever it moved.
 
     The job has the name that `settled` says. One call writes the trials that ended since the last
-    one, and the job's result. A call while another exporter is at work does nothing, and the next
-    one makes up for it. Raises ExportRefused as `write_job` does; the run need not end for that.
+    one, and the job's result, which names all of them. A call while another exporter is at work
+    does nothing, and the next one makes up for it. Raises ExportRefused as `write_job` does; the
+    run need not end for that.
     """
 
     def __init__(self, artifacts: Path, options: JobOptions = AS_USUAL) -> None:
@@ -40,6 +41,7 @@ class LiveJob:
         self._progress: tuple[int, int, int] | None = None
         self._known: dict[_Key, Facts] = {}
         self._configured: int | None = None
+        self._names: dict[str, str] = {}
 
     def __call__(self, state: RunState, blobs: Blobs) -> None:
         """Bring the job up to this state; write the whole of it once the run has finished."""
@@ -79,13 +81,15 @@ class LiveJob:
         write_job(self._artifacts, state, blobs, self._options, force=is_ours)
 
     def _write(self, folder: Folder, state: RunState, blobs: Blobs) -> None:
-        folder.clear_temporaries()
+        if self._progress is None:
+            folder.clear_temporaries()
         # An export of an earlier state may have come between: it is not the whole any more.
         folder.remove(MANIFEST)
         if self._configured != len(state.tasks):
             for file in config_files(state, job_name(state, self._options.name)):
                 folder.replace(file)
             self._configured = len(state.tasks)
+            self._names = task_names(state)
         for trial in list(self._new(state, folder)):
             self._put(trial, folder, blobs)
         folder.replace(job_result(state, list(self._known.values()), live=True))
@@ -93,10 +97,11 @@ class LiveJob:
 
     def _new(self, state: RunState, folder: Folder) -> Iterator[Trial]:
         """The trials that do not stand there under their names yet."""
-        for trial in job_trials(state):
+        standing = folder.names()
+        for trial in job_trials(state, self._names):
             key = trial.task.id, trial.attempt.number
             known = self._known.get(key)
-            if known is not None and known.name == trial.name and folder.holds(trial.name):
+            if known is not None and known.name == trial.name and trial.name in standing:
                 continue
             if known is not None and known.name != trial.name:
                 folder.remove_tree(known.name)  # tasks that came later changed its name

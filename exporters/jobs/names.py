@@ -1,6 +1,7 @@
 """Names in the jobs layout: the job's directory, and one directory for each trial."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -55,12 +56,15 @@ def task_names(state: RunState) -> dict[str, str]:
     return distinct_names({task_id: (task_id, None) for task_id in state.tasks}, RESERVED)
 
 
-def trial_names(state: RunState) -> dict[tuple[str, int], str]:
+def trial_names(
+    state: RunState, of_tasks: Mapping[str, str] | None = None
+) -> dict[tuple[str, int], str]:
     """The directory of each trial by task id and attempt: `<task>`, or `<task>__<attempt>`.
 
-    The attempt is named where the run makes, or holds, more than one of a task.
+    The attempt is named where the run makes, or holds, more than one of a task. `of_tasks` is what
+    `task_names` gives, for callers that have it.
     """
-    names = task_names(state)
+    names = task_names(state) if of_tasks is None else of_tasks
     many = state.k > 1 or any(len(task.attempts) > 1 for task in state.tasks.values())
     return {
         (task.id, attempt.number): f"{names[task.id]}__{attempt.number}" if many else names[task.id]
