@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final, assert_never, get_args
 
 from ledger import canonical
@@ -11,6 +12,14 @@ from ledger.codec import Header
 from ledger.gaps import fold_erased, unnamed_task
 from ledger.state import AttemptState, Origin, RunState, Spend, TaskState
 from ledger.view import Recorded
+
+# What most attempts and tasks have; nobody changes what an event told.
+_NOTHING: Final[dict[str, Any]] = {}
+# The same texts, once each.
+_PHASES: Final[dict[ev.Phase, ev.Phase]] = {name: name for name in get_args(ev.Phase)}
+_STATUSES: Final[dict[ev.AttemptStatus, ev.AttemptStatus]] = {
+    name: name for name in get_args(ev.AttemptStatus)
+}
 
 
 def fold(events: Iterable[Recorded], state: RunState | None = None) -> RunState:
@@ -85,7 +94,7 @@ def _select(state: RunState, event: ev.TasksSelected) -> None:
             index=index,
             category=ref.category,
             checksum=ref.checksum,
-            metadata=ref.metadata,
+            metadata=ref.metadata or _NOTHING,
         )
 
 
@@ -176,14 +185,14 @@ def _planned(attempt: AttemptState, recorded: Recorded, _: ev.PlanResolved) -> N
 
 
 def _entered(attempt: AttemptState, recorded: Recorded, event: ev.PhaseEntered) -> None:
-    attempt.phase = event.phase
+    attempt.phase = _PHASES[event.phase]
     attempt.phases.append(recorded.seq)
 
 
 def _result(attempt: AttemptState, recorded: Recorded, event: ev.ResultRecorded) -> None:
     attempt.result = recorded.seq
     attempt.result_address = recorded.address
-    attempt.measures = event.metrics
+    attempt.measures = event.metrics or _NOTHING
     attempt.answer = _answer(event.final_answer)
 
 
@@ -191,13 +200,19 @@ def _collected(attempt: AttemptState, recorded: Recorded, _: ev.ArtifactsCollect
     attempt.artifacts = recorded.seq
 
 
+@lru_cache(maxsize=16)
+def _same(evaluator: str, version: str) -> tuple[str, str]:
+    """One object for what many attempts have in common."""
+    return evaluator, version
+
+
 def _judged(attempt: AttemptState, recorded: Recorded, event: ev.EvaluationFinished) -> None:
     attempt.evaluation = recorded.seq
     attempt.evaluation_address = recorded.address
-    attempt.evaluator = (event.evaluator.id, event.evaluator.version)
+    attempt.evaluator = _same(event.evaluator.id, event.evaluator.version)
     attempt.correct = event.correct
     attempt.score = event.score
-    attempt.metrics = event.metrics
+    attempt.metrics = event.metrics or _NOTHING
 
 
 def _analysed(attempt: AttemptState, recorded: Recorded, _: ev.AnalysisFinished) -> None:
@@ -221,7 +236,7 @@ def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried
 
 
 def _finished(attempt: AttemptState, recorded: Recorded, event: ev.AttemptFinished) -> None:
-    attempt.status = event.status
+    attempt.status = _STATUSES[event.status]
     attempt.fatal = event.error is not None and event.error.fatal
     attempt.finished = recorded.seq
     attempt.finished_address = recorded.address
