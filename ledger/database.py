@@ -6,7 +6,7 @@ this connection, as SQLite before 3.51.3 can damage a file when two connections 
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,13 @@ from ledger.wal import wal_path
 
 SEALED_MODE: Final = 0o444
 _BUSY_SECONDS: Final = 1.0
-_PRAGMAS: Final = ("PRAGMA synchronous = FULL", "PRAGMA secure_delete = ON")
+# A reader that stays for long makes the -wal grow; when it is gone the file shrinks to this again.
+_WAL_BYTES: Final = 32 * 1024 * 1024
+_PRAGMAS: Final = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    f"PRAGMA journal_size_limit = {_WAL_BYTES}",
+)
 # A file system without shared memory or locks.
 _NO_WAL: Final = frozenset(
     {
@@ -141,6 +147,14 @@ def _named(path: str | Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _clear_empty(paths: Iterable[Path]) -> None:
+    """Remove what SQLite emptied and could not remove itself."""
+    for path in paths:
+        with suppress(OSError):
+            if not path.lstat().st_size:
+                path.unlink()
+
+
 class Database:
     """Open for writing from construction to `close`; the caller holds the writer lock.
 
@@ -259,6 +273,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             raise LedgerDamaged(f"{self.path}: {error}") from error
         self.close()
+        _clear_empty(opening.companions(self.path))
         if self.path.stat().st_mode & 0o222:
             self.path.chmod(SEALED_MODE)
         return True

@@ -33,7 +33,14 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 # What the system refuses to SQLite, whatever stands in the file: not to be taken for damage.
-_REFUSED: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM})
+_REFUSED: Final = frozenset(
+    {
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
 # What is said of a path where there is nothing, or can be nothing.
 _ABSENT: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EINVAL}

@@ -347,10 +347,10 @@ class Ledger:
         goes `everywhere`. A checkpoint should follow. Raises RunNotFound, UsageError for what
         cannot be erased and while somebody reads the ledger, NotStored where the disk failed.
         """
-        with self._lock:
+        with self._lock, told_as_failure(self.path):
             self._writer.require_usable()
             records = Records(self._writer.database.query, indexed=self._writer.database.indexed)
-            with closing(records), told_as_failure(self.path):
+            with closing(records):
                 plan = plan_erasure(records, sequence, blobs, everywhere=everywhere)
             event = PayloadErased(
                 sequence=plan.sequence,

@@ -11,6 +11,7 @@ what is wrong, if anything is. What it is about then stays in `PLACE/PROGRAM/kep
 
 import argparse
 import ctypes
+import faulthandler
 import json
 import os
 import secrets
@@ -75,6 +76,7 @@ def fork(work: Callable[[Callable[[Any], None]], None]) -> Child:
     os.close(opener)
     os.close(reading)
     signal.alarm(SECONDS)
+    faulthandler.dump_traceback_later(SECONDS - 10)
 
     def say(what: Any) -> None:
         os.write(writing, json.dumps(what).encode() + b"\n")
@@ -182,7 +184,8 @@ class Sweep:
             tracer = tracing.Tracer(child.pid, self.log, *options)
             said = child.go()
             lines = tracer.lines()
-            yield self._outcome(call.text, fault, tracing.was_hit(lines, fault), said)
+            name = f"{call.text} [{call.number}]"
+            yield self._outcome(name, fault, tracing.was_hit(lines, fault), said)
 
     def torn(self, part: slice) -> Iterator[dict[str, Any]]:
         """Meet each kind of write that stops half way, at each write in this part of all."""

@@ -858,6 +858,25 @@ def test_a_seal_that_broke_off_before_its_checkpoint_gets_it_from_the_next_openi
     check_ledger(path)
 
 
+def test_an_emptied_wal_that_could_not_be_removed_goes_when_the_ledger_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, wal = Database._single, tmp_path / "ledger.sqlite-wal"
+
+    def leaves_it(self: Database) -> bool:
+        found = real(self)
+        wal.touch()
+        return found
+
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "_single", leaves_it)
+            ledger.seal()
+    assert not wal.exists()
+    check_ledger(tmp_path)
+
+
 def test_a_seal_that_got_no_side_file_gets_it_with_the_next_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
