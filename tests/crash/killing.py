@@ -107,7 +107,11 @@ def check_left(run: Path, acks: Path) -> RunState:
     if not (run / "ledger.sqlite").exists():
         assert not told.receipts
         return RunState()
-    assert [finding for finding in verify(run) if finding.severity == "broken"] == []
+    findings = list(verify(run))
+    assert [finding for finding in findings if finding.severity == "broken"] == []
+    if any(finding.code == "empty" for finding in findings):
+        assert not told.receipts
+        return RunState()
     with LedgerView.open(run) as view:
         assert view.size >= told.size
         for receipt in told.receipts:
