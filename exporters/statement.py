@@ -131,7 +131,9 @@ def read_statement(payload: bytes) -> Statement:
 
 def checkpoint_of(found: Statement) -> note.Checkpoint:
     """The checkpoint that a statement shows."""
-    return sidefile.parse(found.predicate.checkpoint.encode()).checkpoint
+    # What is no UTF-8 then is refused with everything else that is no checkpoint.
+    text = found.predicate.checkpoint.encode("utf-8", "surrogatepass")
+    return sidefile.parse(text).checkpoint
 
 
 _COUNTS: Final = ("total", "evaluated", "error", "skipped", "missing", "correct", "incorrect")

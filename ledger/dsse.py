@@ -89,6 +89,8 @@ def decode(data: bytes) -> Envelope:
     """
     try:
         document = _Document.model_validate(json.loads(data, object_pairs_hook=_once))
+        # It is signed as UTF-8, which has no lone surrogates; JSON has.
+        document.payloadType.encode()
         lines = tuple(Signed(one.keyid, _bytes(one.sig)) for one in document.signatures)
         return Envelope(document.payloadType, _bytes(document.payload), lines)
     except (ValueError, RecursionError, ValidationError) as error:

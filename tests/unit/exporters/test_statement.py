@@ -98,3 +98,10 @@ def test_a_statement_that_contradicts_itself_is_refused(run, path, value):
 def test_what_is_no_statement_is_refused(data):
     with pytest.raises(ProofInvalid):
         read_statement(data)
+
+
+def test_a_checkpoint_that_no_utf_8_has_is_refused(run):
+    document = json.loads(payload(run))
+    document["predicate"]["checkpoint"] += "\ud800\n"
+    with pytest.raises(ProofInvalid, match="not UTF-8"):
+        read_statement(json.dumps(document).encode())

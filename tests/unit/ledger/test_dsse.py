@@ -138,3 +138,9 @@ def test_a_written_envelope_is_one_line_of_json():
     assert data.count(b"\n") == 1
     assert b64decode(document["payload"]) == b"payload"
     assert document["signatures"][0]["keyid"] == f"lab.example+{LAB.key_id.hex()}"
+
+
+def test_a_type_that_no_utf_8_has_is_refused():
+    document = json.loads(dsse.encode(dsse.sign(TYPE, b"payload", [LAB])))
+    with pytest.raises(ProofInvalid, match="no DSSE envelope"):
+        dsse.decode(json.dumps({**document, "payloadType": "\ud800"}).encode())
