@@ -8,6 +8,7 @@ moment half a job stands there.
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -201,16 +202,37 @@ def _staged(target: Path) -> Iterator[Folder]:
     """A locked staging directory beside the target; gone afterwards."""
     path = target.parent / f"{STAGE}{target.name}.{os.getpid()}"
     try:
-        _clear(path)
-        path.mkdir()
+        _clear_stale(target)
+        stage = _locked(path)
     except OSError as error:
         raise _cannot(path, error) from error
-    with Folder.open(path) as stage:
-        stage.try_lock()
+    with stage:
         try:
             yield stage
         finally:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _locked(path: Path) -> Folder:
+    while True:
+        _clear(path)
+        with suppress(FileExistsError, FileNotFoundError):
+            path.mkdir()
+            stage = Folder.open(path)
+            # Whoever clears up may have come between; then this is not the directory any more.
+            if stage.try_lock() and stage.is_current():
+                return stage
+            stage.close()
+
+
+def _clear_stale(target: Path) -> None:
+    """Remove what dead processes left of this job: their locks are free."""
+    ours = re.compile(re.escape(f"{STAGE}{target.name}") + r"\.[0-9]+(\.old)?")
+    for path in target.parent.iterdir():
+        if ours.fullmatch(path.name):
+            with suppress(OSError, ExportRefused), Folder.open(path) as stale:
+                if stale.try_lock():
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _clear(path: Path) -> None:

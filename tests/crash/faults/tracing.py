@@ -130,14 +130,14 @@ def calls_of(lines: list[str]) -> list[Call]:
 
 
 def thinned(calls: list[Call]) -> list[Call]:
-    """Leave out most of the looks that are alike: of those at one file the first two, then each fifth."""
+    """Leave out most looks that are alike: of those at one file the first stays, then each tenth."""
     looks: Counter[tuple[str, str]] = Counter()
     kept = []
     for call in calls:
         paths = _DESCRIPTOR.findall(call.text) + _QUOTED.findall(call.text)
         look = call.name, str(paths[-1:])
         looks[look] += 1
-        if call.name not in READS or looks[look] <= 2 or looks[look] % 5 == 0:
+        if call.name not in READS or looks[look] == 1 or looks[look] % 10 == 0:
             kept.append(call)
     return kept
 

@@ -182,6 +182,18 @@ def test_what_a_killed_export_left_under_this_number_is_cleared(run: Path, tmp_p
     assert [entry.name for entry in (tmp_path / "jobs").iterdir()] == [JOB]
 
 
+def test_what_killed_exports_left_of_this_job_is_cleared_and_of_living_ones_and_others_not(
+    run: Path, tmp_path: Path
+) -> None:
+    names = [f".tmp.{JOB}.1", f".tmp.{JOB}.2.old", f".tmp.{JOB}.3", ".tmp.other.1", f".tmp.{JOB}.x"]
+    for name in names:
+        (tmp_path / "jobs" / name / "trial").mkdir(parents=True)
+    with Folder.open(tmp_path / "jobs" / names[2]) as alive:
+        assert alive.try_lock()
+        place(run, tmp_path)
+    assert {path.name for path in (tmp_path / "jobs").iterdir()} == {JOB, *names[2:]}
+
+
 def test_while_it_is_built_the_staging_directory_is_locked(run: Path, tmp_path: Path) -> None:
     stage = tmp_path / "jobs" / f".tmp.{JOB}.{os.getpid()}"
     seen: list[bool] = []
