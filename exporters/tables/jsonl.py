@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from exporters import OutFile
+from exporters.plainjson import written
 from exporters.tables import Row, Table
 from exporters.tables.cells import Cell, spelled_time
 from exporters.tables.files import OneRun, table_files
@@ -23,11 +24,17 @@ def export_jsonl(state: RunState, blobs: Blobs) -> Iterable[OutFile]:
 def spell_jsonl(table: Table, rows: Iterator[Row]) -> Iterator[bytes]:
     """Yield a line a row."""
     names = [column.name for column in table.columns]
+    times = [column.name for column in table.columns if column.kind == "timestamp"]
     for row in rows:
-        cells = {name: _plain(cell) for name, cell in zip(names, row, strict=True)}
-        text = json.dumps(cells, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        yield text.encode() + b"\n"
+        cells = dict(zip(names, row, strict=True))
+        for name in times:
+            cell = cells[name]
+            cells[name] = spelled_time(cell) if isinstance(cell, datetime) else cell
+        yield _line(cells).encode() + b"\n"
 
 
-def _plain(cell: Cell) -> Cell:
-    return spelled_time(cell) if isinstance(cell, datetime) else cell
+def _line(cells: dict[str, Cell]) -> str:
+    text = written(cells, compact=True)
+    if text is None:
+        return json.dumps(cells, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text
