@@ -1,6 +1,7 @@
 """Putting an analysis into its directory: whole, by one rename, in the place of an earlier one."""
 
 import os
+import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from exporters import OutFile
 from exporters.folder import Folder
 from exporters.identity import Identity
 from exporters.job_analysis.manifest import MANIFEST, AnalysisManifest, read_analysis_manifest
+from exporters.paths import TEMPORARY
 from exporters.write import inside
 from ledger.errors import ExportRefused
 
-_MADE = "analysis"
-_OLD = "old"
+# What stands in a staging directory; no export has such names.
+_MADE = "made-analysis"
+_OLD = "old-analysis"
+_PARTS = (_MADE, _OLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ def place_analysis(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         parent = target.parent.resolve()
+        _clear_stale(parent)
         with inside(parent) as stage:
+            stage.try_lock()
             count = 0
             for file in files:
                 stage.create(OutFile(f"{_MADE}/{file.path}", file.data))
@@ -82,6 +88,15 @@ def place_analysis(
     except OSError as error:
         raise ExportRefused(f"{target} cannot be made: {error.strerror or error}") from error
     return count
+
+
+def _clear_stale(parent: Path) -> None:
+    """Remove what killed programs made here of an analysis: the locks are free."""
+    for path in parent.iterdir():
+        if path.name.startswith(TEMPORARY) and any((path / name).is_dir() for name in _PARTS):
+            with suppress(OSError, ExportRefused), Folder.open(path) as stale:
+                if stale.try_lock():
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _refuse(target: Path, identity: Identity, *, force: bool) -> None:
