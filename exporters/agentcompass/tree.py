@@ -127,7 +127,8 @@ class _Checking:
         if digest is None and not event.redactions:
             contents = self._reading.value(place.seq, event.contents)
             content = contents.get(place.artifact.path) if isinstance(contents, dict) else None
-            data = getattr(content, "data", None) or str(content or "").encode()
+            text = str(content or "").encode("utf-8", "surrogatepass")
+            data = getattr(content, "data", None) or text
             digest = self._digest_of(data, place.seq)
         return _Expected(place.artifact.bytes, digest)
 

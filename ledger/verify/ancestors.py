@@ -152,7 +152,7 @@ class Family:
 def _claim(text: object, of: Ancestor) -> sidefile.Claim:
     if not isinstance(text, str):
         raise ProofInvalid("it is no text")
-    claim = sidefile.parse(text.encode())
+    claim = sidefile.parse(text.encode("utf-8", "surrogatepass"))
     if claim.checkpoint.size > of.size:
         raise ProofInvalid("it is of more events than there were")
     if of.leaves.root(claim.checkpoint.size) != claim.checkpoint.root:

@@ -184,6 +184,7 @@ def also(key: str, value: Any) -> Change:
         (in_lineage(leaves=canonical.Binary(b"short")), "origin"),
         (in_lineage(checkpoint="no checkpoint"), "origin"),
         (in_lineage(checkpoint=7), "origin"),
+        (in_lineage(checkpoint="\ud800\n0\n"), "origin"),
         (also("ab" * 16, {}), "origin"),
         (also("ab" * 16, "nothing"), "origin"),
         (lineage_is(["no lineage"]), "origin"),
