@@ -11,7 +11,7 @@ from tests.fuzz.texts import edit_json, expand
 from tests.fuzz.trees import Odd, decode, edited, encode, reduced
 
 # Of the rest there are thousands of executions in `make crash`.
-MOST_REPLAYED = 4
+MOST_REPLAYED = 3
 CRASHES = sorted(CORPUS.glob("*/crash-*"))
 
 
