@@ -2,16 +2,15 @@
 
 import os
 import sqlite3
+import stat
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
 
+from ledger.database import WRITE_BITS
 from ledger.errors import LedgerDamaged, LedgerExists, NotStored
 from ledger.opening import ledger_file
 from ledger.sidefile import sync_directory
 from ledger.view import LedgerView
-
-_SEALED_MODE: Final = 0o444
 
 
 def copy_ledger(source: str | Path, destination: str | Path) -> Path:
@@ -32,7 +31,7 @@ def copy_ledger(source: str | Path, destination: str | Path) -> Path:
         try:
             _write(view, new)
             if view.sealed:
-                new.chmod(_SEALED_MODE)
+                new.chmod(stat.S_IMODE(new.stat().st_mode) & ~WRITE_BITS)
             new.rename(target)
             sync_directory(target.parent)
             is_whole = True

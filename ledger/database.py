@@ -6,6 +6,7 @@ this connection, as SQLite before 3.51.3 can damage a file when two connections 
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from ledger.segment import Part, part_hash
 from ledger.sidefile import sync_directory
 from ledger.wal import wal_path
 
-SEALED_MODE: Final = 0o444
+# Whoever may read goes on reading, nobody writes: 0444, unless the ledger was for fewer.
+WRITE_BITS: Final = 0o222
 _BUSY_SECONDS: Final = 1.0
 # A reader that stays for long makes the -wal grow; when it is gone the file shrinks to this again.
 _WAL_BYTES: Final = 32 * 1024 * 1024
@@ -274,8 +276,9 @@ class Database:
             raise LedgerDamaged(f"{self.path}: {error}") from error
         self.close()
         _clear_empty(opening.companions(self.path))
-        if self.path.stat().st_mode & 0o222:
-            self.path.chmod(SEALED_MODE)
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        if mode & WRITE_BITS:
+            self.path.chmod(mode & ~WRITE_BITS)
         return True
 
     def _fold(self) -> bool:

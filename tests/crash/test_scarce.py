@@ -52,7 +52,7 @@ def test_with_few_file_descriptors_a_run_ends_or_says_so_in_one_line(
     )
     assert "fault of acl" not in done.stderr
     assert "Traceback" not in done.stderr
-    assert done.returncode in {0, 1, 2}
+    assert done.returncode in {0, 1, 2, 5}
     if done.returncode:
         assert "oo many open files" in done.stderr or "unable to open" in done.stderr
     for file in tmp_path.rglob("ledger.sqlite"):

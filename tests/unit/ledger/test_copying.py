@@ -1,4 +1,5 @@
 import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -121,3 +122,18 @@ def test_a_copy_that_is_not_known_to_be_on_disk_is_taken_away(
             copy_ledger(tmp_path, tmp_path / "copy.sqlite")
     assert not list(tmp_path.glob("copy*"))
     check_ledger(copy_ledger(tmp_path, tmp_path / "copy.sqlite"))
+
+
+def test_what_few_may_read_is_for_few_when_it_is_sealed_and_when_it_is_copied(
+    tmp_path: Path,
+) -> None:
+    before = os.umask(0o077)
+    try:
+        with Ledger.create(tmp_path) as ledger:
+            ledger.append(*say.opening("t"))
+            ledger.seal()
+        copy = copy_ledger(tmp_path, tmp_path / "copy.sqlite")
+    finally:
+        os.umask(before)
+    for file in (tmp_path / "ledger.sqlite", copy):
+        assert file.stat().st_mode & 0o777 == 0o400
