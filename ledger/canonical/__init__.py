@@ -20,7 +20,7 @@ b'{"$acl.$acl":{"$acl":["int","10000000000000000"]},"a":[1,null],"b":1.0}'
 """
 
 from ledger.canonical.cutting import Spill
-from ledger.canonical.decoding import decode, is_canonical
+from ledger.canonical.decoding import decode, decode_canonical, is_canonical
 from ledger.canonical.encoding import encode, has_envelopes
 from ledger.canonical.pruning import prune
 from ledger.canonical.references import (
@@ -53,6 +53,7 @@ __all__ = [
     "SpilledList",
     "SpilledText",
     "decode",
+    "decode_canonical",
     "encode",
     "has_envelopes",
     "is_canonical",

@@ -30,6 +30,7 @@ from ledger.errors import LedgerDamaged
 
 _FLOATS = {"nan": nan, "inf": inf, "-inf": -inf}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_CONTAINERS = frozenset({dict, list})
 _HEX_INT = re.compile(r"-?[1-9a-f][0-9a-f]*")
 
 
@@ -57,25 +58,51 @@ def surely_within(data: bytes, levels: int) -> bool:
     return len(data) <= 2 * levels or data.count(b"[") + data.count(b"{") <= levels
 
 
+def decode_canonical(data: bytes) -> object:
+    """Read exactly what `encode` writes; LedgerDamaged for every other spelling as well.
+
+    What envelopes and escaped keys hold is read in one spelling only, so that the rest is JSON: it
+    is spelled once more, as it was read.
+    """
+    value = decode(data)
+    if not has_envelopes(data):
+        spelled = dump(value)
+    else:
+        try:
+            spelled = dump(orjson.loads(data))
+        except orjson.JSONEncodeError:
+            # Envelopes nest deeper than orjson writes at once.
+            spelled = encode(value)
+    if spelled != data:
+        raise LedgerDamaged("not spelled in the canonical form")
+    return value
+
+
 def is_canonical(data: bytes) -> bool:
     """Tell whether `data` is what `encode` writes for the value that it holds."""
     try:
-        value = decode(data)
+        decode_canonical(data)
     except LedgerDamaged:
         return False
-    return (encode(value) if has_envelopes(data) else dump(value)) == data
+    return True
 
 
 def _open(tree: object, depth: int) -> object:
     """Read a tree that `depth` lists and objects are around."""
+    # Most of a tree are leaves and plain keys, for which a call each would be most of the time.
     if type(tree) is dict:
         if RESERVED in tree:
             return _open_envelope(tree, depth)
         _go_deeper(depth)
-        return {unescape_key(key): _open(item, depth + 1) for key, item in tree.items()}
+        return {
+            unescape_key(key) if key.startswith(RESERVED) else key: _open(item, depth + 1)
+            if type(item) in _CONTAINERS
+            else item
+            for key, item in tree.items()
+        }
     if type(tree) is list:
         _go_deeper(depth)
-        return list(map(_open, tree, repeat(depth + 1)))
+        return [_open(item, depth + 1) if type(item) in _CONTAINERS else item for item in tree]
     return tree
 
 

@@ -125,11 +125,13 @@ class Pieces:
         with suppress(UnicodeDecodeError):
             if len(data.decode("utf-8", "surrogatepass")) == canonical.PIECE:
                 may |= _USED["text"]
-        if data.startswith(b"[") and len(data) >= canonical.PIECE and canonical.is_canonical(data):
-            may |= _USED["list"]
-            if canonical.has_envelopes(data):
-                inner = {(row_id, *one) for one in references(canonical.decode(data))}
-                self._facts.executemany("INSERT INTO inner VALUES (?, ?, ?)", sorted(inner))
+        if data.startswith(b"[") and len(data) >= canonical.PIECE:
+            with suppress(LedgerDamaged):
+                value = canonical.decode_canonical(data)
+                may |= _USED["list"]
+                if canonical.has_envelopes(data):
+                    inner = {(row_id, *one) for one in references(value)}
+                    self._facts.executemany("INSERT INTO inner VALUES (?, ?, ?)", sorted(inner))
         return may
 
     def is_erased(self, stream: int, segment: int, offset: int) -> bool:

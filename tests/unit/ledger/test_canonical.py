@@ -396,6 +396,25 @@ def test_other_spellings_are_not_canonical(data):
     assert not is_canonical(data)
 
 
+def written_again(data):
+    try:
+        return encode(decode(data)) == data
+    except (LedgerDamaged, ValueRefused):
+        return False
+
+
+@given(values, st.data())
+@settings(max_examples=200, deadline=None)
+def test_canonical_is_what_is_written_again_as_it_was_read(value, data):
+    spelled = encode({"v": [value, {"$acl": 2**64}]})
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(spelled))] * 2)))
+    odd = data.draw(
+        st.sampled_from([b" ", b"\\", b'"', b"0", b"-", b"$acl", b"{", b"]", b"A", b""])
+    )
+    for changed in (spelled[:start] + odd + spelled[start:], spelled[:start] + odd + spelled[end:]):
+        assert is_canonical(changed) == written_again(changed)
+
+
 def test_an_escaped_reserved_key_is_data_and_no_reference():
     assert decode(b'{"\\u0024acl":["text",["00"],"x"]}') == {"$acl": ["text", ["00"], "x"]}
 
