@@ -1,8 +1,9 @@
 """Export of a run against writing the very same files bare, and the looks of live exports.
 
-python -m benchmarks.export [--quick] [--json FILE]
+python -m benchmarks.export [--quick] [--json FILE] [--tasks N] [--rounds N]
 """
 
+import argparse
 import os
 import shutil
 import statistics
@@ -173,10 +174,16 @@ def _look(view: LedgerView, live: LiveExport | LiveJob, at: int) -> float:
     return statistics.median(taken)
 
 
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tasks", type=int, help="of a run of so many tasks")
+    parser.add_argument("--rounds", type=int, help="as many rounds for each")
+
+
 def main() -> None:
     """Measure, and tell."""
-    chosen = arguments(ABOUT)
-    tasks, rounds = (24, 1) if chosen.quick else (1600, 3)
+    chosen = arguments(ABOUT, _more)
+    usual = (24, 1) if chosen.quick else (1600, 3)
+    tasks, rounds = chosen.tasks or usual[0], chosen.rounds or usual[1]
     report = Report("export", ABOUT)
     layouts = [one for one in _LAYOUTS if one != "parquet" or find_spec("pyarrow")]
     with scratch() as place:
