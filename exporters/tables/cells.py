@@ -1,8 +1,9 @@
 r"""Recorded values as cells: what a column's type can hold, and the nearest where it cannot.
 
 Text that is no Unicode (lone surrogates) is spelled with `\udxxx` escapes; integers beyond 64 bits
-in an integer column, and times that are no ISO-8601 with a zone, have no cell; a number column
-holds the nearest float. Whatever is changed so is told to be, never silently.
+in an integer column, and times that are no ISO-8601 with a zone, have no cell, or the nearest one
+where a column is never null; a number column holds the nearest float. Whatever is changed so is
+told to be, never silently.
 """
 
 from collections.abc import Callable
@@ -41,6 +42,11 @@ def spelled_time(time: datetime) -> str:
 def json_text(value: object) -> str:
     """Canonical JSON, on one line; values beside the point of JSON are `$acl` envelopes."""
     return canonical.encode(value).decode()
+
+
+def nearest(value: object) -> Cell:
+    """The integer of 64 bits that is nearest to one that has more; None for anything else."""
+    return max(_LEAST, min(value, _MOST)) if isinstance(value, int) else None
 
 
 def _integer(value: object) -> Cell | Inexact:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from exporters.tables.cells import FIT, Cell, Fit, Inexact
+from exporters.tables.cells import FIT, Cell, Fit, Inexact, nearest
 from ledger.state import RunState
 from ledger.view import Blobs
 
@@ -85,6 +85,8 @@ class Table:
             if isinstance(cell, Inexact):
                 inexact.append(name)
                 cell = cell.near
+                if cell is None and not nullable:
+                    cell = nearest(value)
             assert nullable or cell is not None, f"{self.name}.{name} is null"
             row.append(cell)
         assert len(cells) == len(row), f"{self.name}: {sorted(cells)}"

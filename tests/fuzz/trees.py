@@ -9,7 +9,9 @@ recipe is one. `a.zip!b` is a member of an archive.
 import io
 import json
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -29,6 +31,17 @@ class Odd:
         self.target = target
 
 
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    ArithmeticError,
+    OSError,
+)
 LINKS = ("../victim/precious", "../victim", ".", "/dev/zero", "/nonexistent", "loop")
 
 
@@ -92,13 +105,20 @@ def _content(data: bytes, verb: str, rest: list[Any]) -> bytes:
     return data
 
 
+def _members(data: bytes) -> dict[str, Any]:
+    """What is in an archive; nothing if it cannot be read to its end."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except _UNREADABLE:
+        return {}
+
+
 def _in_archive(data: Any, edit: Edit) -> Any:
     if not isinstance(data, bytes):
         return data
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members: dict[str, Any] = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, OSError):
+    members = _members(data)
+    if not members:
         return data
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -148,11 +168,7 @@ def draw_edit(tree: Mapping[str, Any], random: Random) -> Edit:
     if random.random() < 0.1 or not isinstance(data, bytes):
         return _draw_of_set(tree, path, random)
     if zipfile.is_zipfile(io.BytesIO(data)) and random.random() < 0.85:
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                members = {name: archive.read(name) for name in archive.namelist()}
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, OSError):
-            members = {}
+        members = _members(data)
         if members:
             verb, inner, *rest = draw_edit(members, random)
             return [verb, f"{path}!{inner}", *rest]

@@ -377,3 +377,15 @@ def test_a_salvaged_run_says_where_the_damage_is(full: Path) -> None:
         state = Salvaged.of(fold(itertools.islice(view.events(), 20)), 20)
         (run,) = rows_of(RUNS, state, view)
     assert (run["damaged_at"], run["events"]) == (20, 20)
+
+
+def test_an_integer_beyond_64_bits_is_the_nearest_where_a_column_is_never_null(
+    tmp_path: Path,
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t", k=2**64))
+    with LedgerView.open(tmp_path) as view:
+        state = fold(view.events())
+        (run,) = rows_of(RUNS, state, view)
+    assert state.k == 2**64
+    assert (run["k"], run["inexact"]) == (2**63 - 1, ["k"])
