@@ -92,8 +92,9 @@ class Header(NamedTuple):
         """
         if len(data) < HEADER_BYTES or len(data) != header_length(data):
             raise LedgerDamaged(f"a header of {len(data)} bytes is cut or too long")
-        version, flags, code, *of_event, task_length = _LAYOUT.unpack_from(data)
-        seq = of_event[1]
+        fields = _LAYOUT.unpack_from(data)
+        version, flags, code, ledger_id, seq, wall, mono, session, lease = fields[:9]
+        attempt, body_length, address, task_length = fields[9:]
         if version != FORMAT:
             raise VersionUnsupported(f"event {seq} has header format {version}")
         if code not in BY_CODE:
@@ -104,7 +105,6 @@ class Header(NamedTuple):
             task = data[HEADER_BYTES:].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise LedgerDamaged(f"the task id of event {seq} is not UTF-8", seq=seq) from error
-        ledger_id, _, wall, mono, session, lease, attempt, body_length, address = of_event
         return cls(
             code,
             bool(flags),
