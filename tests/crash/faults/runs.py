@@ -1,6 +1,7 @@
 """Programs that run evaluations: the registry, a recorded loop, a run, and a run that reuses another."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,15 @@ def details(directory: Path) -> LiveExport:
     return LiveExport(directory, home=directory)
 
 
+def as_told(work: Callable[[], int]) -> int:
+    """The status of what the command line does; it tells a system error in one line, too."""
+    try:
+        return work()
+    except OSError as error:
+        print(f"acl: {error.strerror}: {error.filename}")
+        return 1
+
+
 class Record:
     """A loop that records two attempts, with the registry and an export of all at the end."""
 
@@ -108,6 +118,9 @@ class Record:
         (area / "results").mkdir()
 
     def act(self, area: Path, tell: Tell) -> int | None:
+        return as_told(lambda: self._record(area, tell))
+
+    def _record(self, area: Path, tell: Tell) -> int:
         with record(
             area / "results",
             benchmark="mine",
@@ -163,15 +176,14 @@ class Run:
             surroundings=around(found),
             projectors=[details],
         )
-        try:
+
+        def done() -> int:
             outcome = asyncio.run(work)
-        except OSError as error:
-            # As the command line tells it.
-            print(f"acl: {error.strerror}: {error.filename}")
-            return 1
-        if outcome.error is not None:
-            print("acl:", outcome.error.message)
-        return outcome.exit_code
+            if outcome.error is not None:
+                print("acl:", outcome.error.message)
+            return outcome.exit_code
+
+        return as_told(done)
 
     def prepare(self, area: Path) -> None:
         self._run(area, "first", "", broken="c")

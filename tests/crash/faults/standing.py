@@ -37,6 +37,8 @@ class Ended:
         allowed = (*statuses, 4) if self.unread else statuses
         assert self.status in allowed, (self.status, self.said)
         lines = [line for line in self.said.splitlines() if line.startswith("acl: ")]
+        # What is left out is told besides.
+        lines = [line for line in lines if "has no analysis" not in line]
         assert len(lines) == 1, self.said
         assert "Traceback" not in self.said
         assert "fault of acl" not in self.said
