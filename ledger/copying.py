@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ledger.database import WRITE_BITS
 from ledger.errors import LedgerDamaged, LedgerExists, NotStored
-from ledger.opening import ledger_file
+from ledger.opening import companions, ledger_file
 from ledger.sidefile import sync_directory
 from ledger.view import LedgerView
 
@@ -38,8 +38,9 @@ def copy_ledger(source: str | Path, destination: str | Path) -> Path:
         except (OSError, sqlite3.Error) as error:
             raise NotStored(f"{target} was not written ({error})") from error
         finally:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
+            for left in (new, *companions(new)):
+                with suppress(OSError):
+                    left.unlink(missing_ok=True)
             if not is_whole:
                 # What is not known to be on disk is no copy; the name is ours.
                 with suppress(OSError):

@@ -297,8 +297,9 @@ class Copy:
         if ended.status == 0:
             assert copy.exists()
         elif copy.exists():
-            # Only a kill leaves something behind, which is named to whoever comes next.
-            assert ended.killed
+            # A kill leaves something behind, which is named to whoever comes next; and a copy that
+            # is whole stands where it could not be read to tell of it.
+            assert ended.killed or ended.unread
             assert call(["copy", str(area / "run"), str(copy)]) == 2
             copy.unlink()
         if not copy.exists():

@@ -99,7 +99,7 @@ def test_a_write_that_stops_half_way_leaves_what_was_acknowledged_and_a_way_on(
 @needs_strace
 def test_some_faults_at_some_system_calls_of_each_kind_of_program(tmp_path: Path) -> None:
     programs = ("append", "signed checkpoint", "erase", "export details over", "archive")
-    met = sweep(tmp_path, *programs, "--part", "5/61")
+    met = sweep(tmp_path, *programs, "--part", "7/89")
     assert {one["program"] for one in met} == set(programs)
     check(met)
 

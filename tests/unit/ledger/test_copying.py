@@ -137,3 +137,19 @@ def test_what_few_may_read_is_for_few_when_it_is_sealed_and_when_it_is_copied(
         os.umask(before)
     for file in (tmp_path / "ledger.sqlite", copy):
         assert file.stat().st_mode & 0o777 == 0o400
+
+
+def test_what_sqlite_could_not_remove_beside_the_copy_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+    real = copying._write
+
+    def leaves_it(view: LedgerView, new: Path) -> None:
+        real(view, new)
+        new.with_name(f"{new.name}-shm").touch()
+
+    monkeypatch.setattr(copying, "_write", leaves_it)
+    copy_ledger(tmp_path, tmp_path / "copy.sqlite")
+    assert [path.name for path in tmp_path.glob("copy*")] == ["copy.sqlite"]
