@@ -1,10 +1,12 @@
 """What the fuzzers found worth keeping, and every crash that there ever was, holds."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz.__main__ import CORPUS, MOST_KEPT
+from tests.fuzz.bounds import memory_folder
 from tests.fuzz.engine import Runner
 from tests.fuzz.targets import targets
 from tests.fuzz.texts import edit_json, expand
@@ -15,12 +17,19 @@ MOST_REPLAYED = 3
 CRASHES = sorted(CORPUS.glob("*/crash-*"))
 
 
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder that waits for no disk: every run here is synced."""
+    with memory_folder() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("name", targets())
-def test_the_corpus_holds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_corpus_holds(name: str, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("TMPDIR", "ACL_STATE_DIR"):
-        monkeypatch.setenv(variable, str(tmp_path))
+        monkeypatch.setenv(variable, str(memory))
     target = targets()[name]
-    runner = Runner(target, tmp_path, watches=False)
+    runner = Runner(target, memory, watches=False)
     # The longest are edited most.
     kept = sorted((CORPUS / name).glob("[0-9]*"))[-MOST_REPLAYED:]
     inputs = [*list(target.seeds())[:1], *(path.read_bytes() for path in kept)]
@@ -31,11 +40,11 @@ def test_the_corpus_holds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("path", CRASHES, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_what_was_once_a_crash_holds(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("TMPDIR", "ACL_STATE_DIR"):
-        monkeypatch.setenv(variable, str(tmp_path))
-    finding = Runner(targets()[path.parent.name], tmp_path, watches=False).run(path.read_bytes())
+        monkeypatch.setenv(variable, str(memory))
+    finding = Runner(targets()[path.parent.name], memory, watches=False).run(path.read_bytes())
     assert finding is None, finding.told
 
 
