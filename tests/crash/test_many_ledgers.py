@@ -59,7 +59,7 @@ for n in range(int(sys.argv[2])):
     if child == 0:
         status = 1
         try:
-            around = Surroundings(plugins=found, environ={}, registry_wait=300.0)
+            around = Surroundings(plugins=found, environ={}, registry_wait=3600.0)
             work = run(request(output={"run_id": f"r{n}"}), results_dir=Path(sys.argv[1]),
                        surroundings=around)
             status = asyncio.run(work).exit_code
