@@ -33,7 +33,8 @@ ABOUT: Final = (
 )
 _LAYOUTS: Final = ("details", "jobs", "agentcompass", "jsonl", "parquet")
 _LOOKS: Final = 8
-_NEW_EVENTS: Final = 8
+_NEW_EVENTS: Final = 144
+"""As many as 16 tasks at once record from their begin to their end."""
 
 Files = Mapping[str, bytes]
 
@@ -153,25 +154,26 @@ def looks(run: Path, place: Path, tasks: int, report: Report) -> None:
     """What a live export costs for each look, early and late in the run, by CPU."""
     place.mkdir()
     with LedgerView.open(run) as view:
-        end = view.size - (_LOOKS + 1) * _NEW_EVENTS
+        new = min(_NEW_EVENTS, view.size // (3 * _LOOKS))
+        end = view.size - (_LOOKS + 1) * new
         for name, live in (("details", LiveExport(place / LAYOUT)), ("jobs", LiveJob(place))):
-            early = _look(view, live, end // 8)
-            late = _look(view, live, end)
+            early = _look(view, live, end // 8, new)
+            late = _look(view, live, end, new)
             for at, cpu in ((end // 8, early), (end, late)):
                 report.row(layout=f"{name}, live", events=at, subject="a look", cpu_s=cpu)
             report.ratio(f"CPU of a look, {name}: late in the run / early", late / early)
-    report.note(f"a look of a live export: {tasks} tasks, {_NEW_EVENTS} new events each")
+    report.note(f"a look of a live export: {tasks} tasks, {new} new events each")
 
 
-def _look(view: LedgerView, live: LiveExport | LiveJob, at: int) -> float:
-    """Seconds of CPU of one look after event `at`, of several that follow one another."""
+def _look(view: LedgerView, live: LiveExport | LiveJob, at: int, new: int) -> float:
+    """Seconds of CPU of one look with `new` events after event `at`: the mean of several."""
     state = fold(view.events(until=at), RunState())
     live(state, view)
     taken = []
     for _ in range(_LOOKS):
-        fold(view.events(since=state.size, until=state.size + _NEW_EVENTS), state)
+        fold(view.events(since=state.size, until=state.size + new), state)
         taken.append(timed(partial(live, state, view))[1])
-    return statistics.median(taken)
+    return statistics.mean(taken)
 
 
 def _more(parser: argparse.ArgumentParser) -> None:
