@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ledger import opening, schema, sidefile, sqlite_version
+from ledger import hardening, opening, schema, sidefile, sqlite_version
 from ledger.errors import LedgerDamaged, LedgerExists, UsageError
 from ledger.segment import Part, part_hash
 from ledger.sidefile import sync_directory
@@ -187,7 +187,7 @@ class Database:
             check_same_thread=False,
         )
         try:
-            opening.harden(connection)
+            hardening.harden(connection)
             self.indexed = schema.check(connection, str(self.path))
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
@@ -230,7 +230,7 @@ class Database:
     def query(self, sql: str, args: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a statement; LedgerDamaged if the file is malformed."""
         try:
-            yield from opening.typed_rows(self._live.execute(sql, args))
+            yield from hardening.typed_rows(self._live.execute(sql, args))
         except sqlite3.DatabaseError as error:
             if _code(error) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from ledger import lock, schema, sidefile, sqlite_version
+from ledger import lock, schema, sidefile
 from ledger.errors import (
     AclError,
     LedgerDamaged,
@@ -26,46 +26,24 @@ from ledger.errors import (
     LedgerRolledBack,
     NotALedger,
     StorageFailed,
-    is_refusal,
-    says_absent,
-    told_as_failure,
+    UsageError,
 )
-from ledger.segment import MAX_RECORD
+from ledger.hardening import authorize, harden, typed_rows
+from ledger.refusals import is_refusal, says_absent, told_as_failure
 
 LEDGER_NAME: Final = "ledger.sqlite"
+LONGEST_PATH: Final = 500
+"""Bytes; SQLite takes 512 with what it appends."""
 _BUSY_SECONDS: Final = 5.0
 # Our longest statement reads some thousand rows; a million steps of the machine are far beyond.
 _STEPS: Final = 1_000_000
 _STEPS_ALLOWED: Final = 20
-_SLACK: Final = 1024 * 1024
 _WAL_VERSION: Final = 2
 _MAGIC: Final = b"SQLite format 3\0"
 # What SQLite makes beside the file.
 _SUFFIXES: Final = ("-wal", "-shm", "-journal")
 _COPIED: Final = ("", "-wal", "-journal")
 
-_LIMITS: Final = {
-    sqlite3.SQLITE_LIMIT_LENGTH: MAX_RECORD + MAX_RECORD // 64 + _SLACK,
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 10_000,
-    sqlite3.SQLITE_LIMIT_COLUMN: 20,
-    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
-    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 3,
-    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
-    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 4,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 10,
-    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
-_PRAGMAS: Final = (
-    "PRAGMA trusted_schema = OFF",
-    "PRAGMA cell_size_check = ON",
-    "PRAGMA mmap_size = 0",
-)
-_READABLE: Final = frozenset(
-    {"sqlite_master", "event", "segment", "blob", "blobsegment", "erasure", "checkpoint"}
-)
-_CALLABLE: Final = frozenset({"max", "coalesce", "length"})
 # What no connection says that only reads.
 _OF_WRITING: Final = frozenset(
     {
@@ -75,15 +53,6 @@ _OF_WRITING: Final = frozenset(
         sqlite3.SQLITE_IOERR_TRUNCATE,
     }
 )
-_READ_PRAGMAS: Final = frozenset({"application_id", "user_version", "journal_mode"})
-_COLUMNS: Final[dict[str, type]] = {
-    **dict.fromkeys(("seq", "seg", "off", "id", "plain", "hash", "len", "size"), int),
-    **dict.fromkeys(("stream", "by_seq"), int),
-    "data": bytes,
-    "digest": bytes,
-    "note": str,
-}
-
 # Inodes that this process has open through SQLite, by any connection of ours.
 _in_use: Counter[tuple[int, int]] = Counter()
 _in_use_lock: Final = Lock()
@@ -96,13 +65,21 @@ def ledger_file(path: str | Path) -> Path:
     """Return the ledger file that `path` names: a run directory's, or `path` itself.
 
     A link that is named itself is followed, so that lock and checkpoint are those of the file that
-    it leads to. In a run directory nothing is followed.
+    it leads to. In a run directory nothing is followed. UsageError for a path that is too long.
     """
     named = Path(path)
     with told_as_failure(named):
         if named.is_dir():
-            return (named / LEDGER_NAME).absolute()
-        return named.resolve() if named.is_symlink() and named.is_file() else named.absolute()
+            file = (named / LEDGER_NAME).absolute()
+        else:
+            file = named.resolve() if named.is_symlink() and named.is_file() else named.absolute()
+    length = len(os.fsencode(file))
+    if length > LONGEST_PATH:
+        raise UsageError(
+            f"{file} has a path of {length} bytes; SQLite opens up to {LONGEST_PATH}",
+            hint="use a directory with a shorter path",
+        )
+    return file
 
 
 def inode(path: Path) -> tuple[int, int]:
@@ -142,38 +119,6 @@ def _sides(path: Path) -> list[Path]:
         return [side for side in sidefile.paths(path) if os.path.lexists(side)]
     except ValueError:
         return []
-
-
-def harden(connection: sqlite3.Connection) -> None:
-    """Set what every connection to a ledger has: limits, and no trust in what the file says.
-
-    Raises VersionUnsupported where this SQLite is not fit for it.
-    """
-    sqlite_version.require()
-    connection.text_factory = _text
-    for limit, most in _LIMITS.items():
-        connection.setlimit(limit, most)
-    for pragma in _PRAGMAS:
-        connection.execute(pragma)
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise LedgerDamaged("a stored text is not UTF-8") from error
-
-
-def typed_rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query; LedgerDamaged for a cell of another type than its column has.
-
-    SQLite checks the types of a STRICT table when it writes, not when it reads.
-    """
-    kinds = tuple(_COLUMNS.get(column[0]) for column in cursor.description or ())
-    for row in cursor:
-        if None not in kinds and tuple(map(type, row)) != kinds:
-            raise LedgerDamaged("a stored cell has another type than its column")
-        yield row
 
 
 def enter(file: tuple[int, int]) -> None:
@@ -295,7 +240,7 @@ class Source:
         try:
             harden(connection)
             connection.execute("PRAGMA query_only = ON")
-            connection.set_authorizer(_authorize)
+            connection.set_authorizer(authorize)
             connection.set_progress_handler(self._progress, _STEPS)
             self._budget = _STEPS_ALLOWED
             self.indexed = schema.check(connection, str(self.path))
@@ -397,20 +342,3 @@ def _would_touch(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(20)
     return len(head) < 20 or head[18] == _WAL_VERSION or _beside(path, "-wal").exists()
-
-
-def _authorize(
-    action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
-) -> int:
-    match action:
-        case sqlite3.SQLITE_SELECT:
-            allowed = True
-        case sqlite3.SQLITE_READ:
-            allowed = first in _READABLE
-        case sqlite3.SQLITE_FUNCTION:
-            allowed = second in _CALLABLE
-        case sqlite3.SQLITE_PRAGMA:
-            allowed = first == "integrity_check" or (first in _READ_PRAGMAS and second is None)
-        case _:
-            allowed = False
-    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY

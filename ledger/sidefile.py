@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from ledger import note
-from ledger.errors import LedgerDamaged, ProofInvalid, told_as_failure
+from ledger.errors import LedgerDamaged, ProofInvalid
 from ledger.lock import NO_FILE
+from ledger.refusals import told_as_failure
 
 _MOST_BYTES: Final = 65_536
 

@@ -26,13 +26,13 @@ from ledger.errors import (
     ProofInvalid,
     RunNotFound,
     UsageError,
-    told_as_failure,
 )
 from ledger.events import LedgerSealed, PayloadErased
 from ledger.lock import NO_LOCKS, WAIT, WriterLock, lock_path
 from ledger.memory import Memory
 from ledger.opening import Source, ledger_file
 from ledger.records import Records
+from ledger.refusals import told_as_failure
 from ledger.tail import Clock, Copy, Entropy, Receipt
 from ledger.view import LedgerView
 from ledger.writer import Item, Writer

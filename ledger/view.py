@@ -12,10 +12,11 @@ from ledger import canonical, lock, sidefile, tlog
 from ledger.closing import Closing
 from ledger.codec import Header, decode_event
 from ledger.erasure import Plan, plan_erasure
-from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound, told_as_failure
+from ledger.errors import LedgerDamaged, LedgerRolledBack, RunNotFound
 from ledger.events import TYPE_NAMES, AnnotationAdded, AnyEvent, LedgerSealed, PayloadErased
 from ledger.opening import Source, inode, ledger_file
 from ledger.records import Record, Records
+from ledger.refusals import told_as_failure
 
 _AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
 # More than any table can hold.

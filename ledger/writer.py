@@ -16,18 +16,11 @@ from typing import Final
 
 from ledger import opening, rewriting, sidefile, tlog, wal
 from ledger.database import Database, explain, in_doubt, out_of_room
-from ledger.errors import (
-    AclError,
-    AlreadySealed,
-    LedgerDamaged,
-    LedgerDead,
-    NotStored,
-    UsageError,
-    told_as_failure,
-)
+from ledger.errors import AclError, AlreadySealed, LedgerDamaged, LedgerDead, NotStored, UsageError
 from ledger.events import AnyEvent, PayloadErased
 from ledger.opening import Source
 from ledger.records import Place, Records
+from ledger.refusals import told_as_failure
 from ledger.resume import find_start
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ledger import sidefile
+from ledger.schema import PAGE_SIZE
 from tests.attacks.attack import Attack, Scene
 from tests.attacks.forging import put_beside
 from tests.attacks.on_recording import another_verdict
@@ -56,7 +57,9 @@ def flip_free(scene: Scene) -> None:
 
 
 def flip_page_header(scene: Scene) -> None:
-    _flip(scene.path, 4096)
+    with closing(sqlite3.connect(f"file:{scene.path}?mode=ro", uri=True)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'event'")
+    _flip(scene.path, (page - 1) * PAGE_SIZE)
 
 
 def flip_magic(scene: Scene) -> None:

@@ -75,6 +75,17 @@ def test_a_strict_umask_is_respected_and_hinders_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.crash
+def test_a_path_that_is_too_long_for_sqlite_is_refused_in_one_line(tmp_path: Path) -> None:
+    results = tmp_path / "/".join(["deep" * 20] * 8)
+    done = acl("run", *ASK, "--results-dir", str(results))
+    assert done.returncode == 2
+    lines = done.stderr.decode().strip().splitlines()
+    assert "has a path of" in lines[-1]
+    assert "shorter path" in lines[-1]
+    assert "Traceback" not in done.stderr.decode()
+
+
+@pytest.mark.crash
 @pytest.mark.parametrize(
     "name",
     [
@@ -87,7 +98,7 @@ def test_a_strict_umask_is_respected_and_hinders_nothing(tmp_path: Path) -> None
         "-leading",
         "x" * 255,
         os.fsdecode(b"bytes-\xff\xfe"),
-        "/".join(["deep" * 20] * 20),
+        "/".join(["deep" * 20] * 4),
     ],
 )
 def test_a_results_directory_may_have_any_name(tmp_path: Path, name: str) -> None:
