@@ -16,7 +16,6 @@ body to a place in one ledger; its exact bytes are the Merkle leaf. Header, all 
 import functools
 import re
 import struct
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -146,9 +145,11 @@ def encode_body(event: Event, salt: bytes, spill: canonical.Spill) -> bytes:
     """
     fields = event.__dict__
     if all(fields[name] is None for name in _cut_names(type(event))):
-        with suppress(ValueRefused):
-            # Nothing is cut: one pass writes it all. What is refused is named below.
+        try:
+            # Nothing is cut: one pass writes it all.
             return canonical.encode(_members_of(event, salt))
+        except ValueRefused:
+            pass  # and is named below, with the path in the event
     members = []
     for name, key, cut in _members(type(event)):
         if cut is None:

@@ -1,12 +1,17 @@
 """Which model calls of which attempts are open: what is left of them when a try ends is lost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from ledger import events as ev
 from ledger.events import AnyEvent
 
 Key = tuple[str, int]
+# Looked up first: pydantic makes a question for the class of an event a slow one.
+_OF_CALLS: Final = frozenset(
+    {ev.CallStarted, ev.CallFinished, ev.CallLost, ev.AttemptFinished, ev.AttemptRetried}
+)
 
 
 @dataclass(slots=True)
@@ -29,19 +34,23 @@ class OpenCalls:
     def follow(self, events: Iterable[AnyEvent], moves: Moves) -> Iterable[AnyEvent]:
         """Yield `events`; before a try ends, a call.lost for each of its calls that is open."""
         for event in events:
-            match event:
-                case ev.CallStarted():
-                    self._begin((event.task, event.attempt), event.call_id, moves)
-                case ev.CallFinished() | ev.CallLost():
-                    self._end((event.task, event.attempt), event.call_id, moves)
-                case ev.AttemptFinished() | ev.AttemptRetried():
-                    key = (event.task, event.attempt)
-                    for call_id in list(self._open.get(key, ())):
-                        yield ev.CallLost(task=event.task, attempt=event.attempt, call_id=call_id)
-                        self._end(key, call_id, moves)
-                case _:
-                    pass
-            yield event
+            if type(event) in _OF_CALLS:
+                yield from self._follow(event, moves)
+            else:
+                yield event
+
+    def _follow(self, event: AnyEvent, moves: Moves) -> Iterator[AnyEvent]:
+        match event:
+            case ev.CallStarted():
+                self._begin((event.task, event.attempt), event.call_id, moves)
+            case ev.CallFinished() | ev.CallLost():
+                self._end((event.task, event.attempt), event.call_id, moves)
+            case ev.AttemptFinished() | ev.AttemptRetried():
+                key = (event.task, event.attempt)
+                for call_id in list(self._open.get(key, ())):
+                    yield ev.CallLost(task=event.task, attempt=event.attempt, call_id=call_id)
+                    self._end(key, call_id, moves)
+        yield event
 
     def undo(self, moves: Moves) -> None:
         """Take back what a batch did that was not stored."""

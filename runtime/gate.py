@@ -1,6 +1,6 @@
 """What an event passes before it is stored: secrets are masked, what no ledger holds is cut out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ledger import canonical
@@ -14,13 +14,15 @@ _OURS: Final = frozenset(
     | {"source_run_id", "ledger_id", "source_ledger_id", "root", "size", "sequence"}
     | {"status", "phase", "previous", "scope", "mode", "source", "leaves", "lineage", "checkpoint"}
 )
+# Values that are no parts of an event and hold none, as most do.
+_PLAIN: Final = frozenset({str, int, float, bool, list})
 # Keys there are paths of files, which say nothing of what the files hold.
 _BY_PATH: Final = frozenset({"contents"})
 
 
 def redact_event(event: AnyEvent, redactor: Redactor) -> AnyEvent:
     """Return `event` without its secrets; `redactions` counts them, if there were any."""
-    if redactor.is_clean(_all_of(event)):
+    if are_clean([event], redactor):
         return event
     total = 0
     changed: dict[str, Any] = {}
@@ -33,6 +35,11 @@ def redact_event(event: AnyEvent, redactor: Redactor) -> AnyEvent:
         return event
     changed["redactions"] = total + (event.redactions or 0)
     return event.model_copy(update=changed)
+
+
+def are_clean(events: Iterable[AnyEvent], redactor: Redactor) -> bool:
+    """True only if `redact_event` would return each of `events` as it is; looks at all at once."""
+    return redactor.is_clean(list(map(_all_of, events)))
 
 
 def prune_event(event: AnyEvent) -> tuple[AnyEvent, list[ValueRefused]]:
@@ -68,8 +75,12 @@ def _fields(part: Part) -> list[tuple[str, Any]]:
 
 
 def _all_of(part: Part) -> dict[str, Any]:
-    """Everything that `redact_event` looks at, to be looked at in one go."""
-    return {name: _seen(name, value) for name, value in _fields(part)}
+    """Everything that `redact_event` looks at."""
+    return {
+        name: value if type(value) in _PLAIN else _seen(name, value)
+        for name, value in part.__dict__.items()
+        if value is not None and name not in _OURS
+    }
 
 
 def _seen(name: str, value: Any) -> Any:

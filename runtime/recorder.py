@@ -25,7 +25,7 @@ from ledger.store import Copy, Ledger, Receipt
 from ledger.view import LedgerView
 from runtime.calls import Key, Moves, OpenCalls
 from runtime.containment import contained
-from runtime.gate import prune_event, redact_event
+from runtime.gate import are_clean, prune_event, redact_event
 from runtime.inbox import Inbox
 from runtime.promise import Promise, Told, hear, promise_to_thread, tell, to_the_end
 from runtime.redact import Redactor
@@ -225,7 +225,8 @@ class Recorder:
 
     def _append(self, batches: list[_Batch]) -> None:
         waits = self._waits()
-        batches = [batch for batch in batches if self._prepare(batch)]
+        clean = self._are_clean(batches)
+        batches = [batch for batch in batches if self._prepare(batch, clean)]
         while batches:
             outcomes = self._stored([batch.events for batch in batches])
             again: list[_Batch] = []
@@ -257,15 +258,24 @@ class Recorder:
             self._without_room = self._gave_up = False
         return outcomes
 
-    def _prepare(self, batch: _Batch) -> bool:
-        """Redact a batch; where that fails tell its caller, and return False."""
+    def _are_clean(self, batches: list[_Batch]) -> bool:
+        """Tell whether nothing in any batch is to be redacted, as mostly."""
         try:
             with contained():
-                redacted = [redact_event(event, self.redactor) for event in batch.events]
+                return are_clean((event for one in batches for event in one.events), self.redactor)
+        except Exception:  # noqa: BLE001 - objects of plug-ins may do anything: whose it is shows next
+            return False
+
+    def _prepare(self, batch: _Batch, clean: bool) -> bool:
+        """Redact a batch that is not clean; where that fails tell its caller, and return False."""
+        try:
+            if not clean:
+                with contained():
+                    batch.events = [redact_event(event, self.redactor) for event in batch.events]
         except Exception as error:  # noqa: BLE001 - objects of plug-ins may do anything
             tell([(batch.done, error)])
             return False
-        batch.events = list(self._calls.follow(redacted, batch.moves))
+        batch.events = list(self._calls.follow(batch.events, batch.moves))
         return True
 
     def _is_tried_again(self, batch: _Batch, outcome: Receipt | AclError) -> bool:
