@@ -49,8 +49,18 @@ class Receipt:
     """Events `first` <= seq < `size` are on disk; `root` is that of the tree of `size` leaves."""
 
     first: int
-    size: int
-    root: bytes
+    tree: tlog.Frontier
+    """Nobody changes it; the root is computed for who asks."""
+
+    @property
+    def size(self) -> int:
+        """Events on disk up to these."""
+        return self.tree.size
+
+    @property
+    def root(self) -> bytes:
+        """The root of the tree over them."""
+        return self.tree.root()
 
 
 @dataclass(slots=True)
@@ -213,7 +223,7 @@ class Tail:
             segment, offset = self._events.write(one.head + one.body)
             self._rows.events.append((one.header.seq, segment, offset))
             self.frontier.append(tlog.leaf_hash(one.head))
-        return Receipt(first, self.size, self.root)
+        return Receipt(first, self.frontier.copy())
 
     def _prepare(self, item: AnyEvent | Copy, seq: int, pieces: dict[bytes, bytes]) -> _Staged:
         def spill(digest: bytes, piece: bytes) -> None:

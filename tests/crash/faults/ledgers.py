@@ -83,7 +83,7 @@ class Append:
                     ledger = Ledger.open(area)
                     if ledger.size == before:
                         ledger.append(*batch)
-                    receipt = Receipt(before, ledger.size, ledger.root())
+                    receipt = ledger.append()
                 tell(*told_of(receipt))
         finally:
             ledger.close()
