@@ -283,7 +283,10 @@ class _Places:
             )
             if [row[1] for row in rows] != list(range(self._next, self._next + len(rows))):
                 raise LedgerDamaged(f"blob row {self._next} or one of the next is missing")
+            # In one transaction: each row by itself would be written out by itself.
+            self._map.execute("BEGIN")
             self._map.executemany("INSERT INTO place VALUES (?, ?, ?, ?, ?)", rows)
+            self._map.execute("COMMIT")
             self._next += len(rows)
             if len(rows) < _CHUNK:
                 return self._next > before
