@@ -56,7 +56,8 @@ def write(ledger: Path, tree: tlog.Frontier, memo: Any) -> None:
     nodes = [node.hex() for node in tree.nodes]
     document = {"size": tree.size, "nodes": nodes, "memo": memo}
     data = json.dumps(document, separators=(",", ":")).encode()
-    sidefile.replace(resume_path(ledger), data)
+    # A hint need not outlive a loss of power, and a registry is locked meanwhile.
+    sidefile.replace(resume_path(ledger), data, durable=False)
 
 
 def read(ledger: Path) -> Kept | None:

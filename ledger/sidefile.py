@@ -101,10 +101,11 @@ def write(ledger: Path, data: bytes, *, signed: bool) -> None:
     replace(paths(ledger)[0 if signed else 1], data)
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace a file that only the holder of a lock writes, at once and for good.
 
-    Raises OSError; then the file is as it was.
+    What is not `durable` may be lost, or empty, after a loss of power: a hint. Raises OSError; then
+    the file is as it was.
     """
     new = path.with_name(path.name + ".new")
     # What a writer left that had no room, or somebody's link: only the holder of the lock is here.
@@ -114,7 +115,8 @@ def replace(path: Path, data: bytes) -> None:
         with os.fdopen(os.open(new, flags, 0o644), "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         new.rename(path)
     except OSError as error:
         with suppress(OSError):
@@ -122,7 +124,8 @@ def replace(path: Path, data: bytes) -> None:
         # A full disk does not say what it had no room for.
         error.filename = error.filename or str(path)
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def sync_directory(path: Path) -> None:

@@ -5,12 +5,13 @@ holds its path. Runs that are entered and not yet sealed are in the memo beside 
 are hints: what is entered is read from the ledger of the run.
 """
 
+import fcntl
 import json
 import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +32,7 @@ from runtime.registry.places import WAITING_NAME, ledger_in, locate, request_dig
 
 _AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
 _MOST_LOOKS: Final = 16
-_MOST_WAITING: Final = 64
+_MOST_WAITING: Final = 512
 _MOST_BYTES: Final = 65_536
 # A ledger that was left in the middle is copied to be looked at, once.
 _MOST_COPIED: Final = 64 * 1024 * 1024
@@ -85,9 +86,9 @@ def _text(value: Any) -> str:
     return value
 
 
-def look(results_dir: Path, unsealed: Sequence[Unsealed]) -> Owed:
+def look(results_dir: Path, unsealed: Sequence[Unsealed], *, waiting: bool = True) -> Owed:
     """Look at a few runs that may have been sealed meanwhile, and at those that wait."""
-    owed = Owed([], list(_waiting(results_dir)), {})
+    owed = Owed([], list(_waiting(results_dir)) if waiting else [], {})
     for run in unsealed[:_MOST_LOOKS]:
         owed.looked[run.ledger_id] = run.seen
         with suppress(*Failure):
@@ -212,6 +213,29 @@ def wait_for_entry(results_dir: Path, path: str, ledger_id: str) -> str | None:
     except OSError as error:
         return f"{error.filename or folder}: {error.strerror}"
     return None
+
+
+@contextmanager
+def serving(results_dir: Path) -> Iterator[bool]:
+    """Tell whether it is for us to enter the runs that wait: one program at a time does.
+
+    Where there are no locks everybody does, and finds out in turn what others have entered.
+    """
+    folder = results_dir / WAITING_NAME
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        is_ours = True
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            is_ours = not isinstance(error, BlockingIOError)
+        yield is_ours
+    finally:
+        os.close(held)
 
 
 def no_longer_waits(results_dir: Path, ledger_id: str) -> None:

@@ -59,6 +59,9 @@ class Registration:
         self._path = relative(registry.results_dir, directory)
         self._ledger_id = ledger_id.hex()
         self._say = tell
+        # Nobody can have entered the run before.
+        self._since = registry.about
+        self._waits = False
         self._entered: Entered | None = None
         self.fault: str | None = None
         """Why the run is not entered; None once it is."""
@@ -91,6 +94,7 @@ class Registration:
 
     def wait(self) -> None:
         """Leave word that the run is to be entered, in case this program does not come to it."""
+        self._waits = True
         why = wait_for_entry(self._registry.results_dir, self._path, self._ledger_id)
         if why is not None:
             self._say(f"nobody will enter the run later: {why}")
@@ -117,13 +121,15 @@ class Registration:
     def _enter(self, what: str, entries: Sequence[Event]) -> None:
         wait = self._registry.wait if self.fault is None else _SECOND_WAIT
         try:
-            self._entered = self._registry.enter(*entries, wait=min(wait, self._registry.wait))
+            wait = min(wait, self._registry.wait)
+            since = self._since if self._waits else None
+            self._entered = self._registry.enter(*entries, wait=wait, since=since)
         except _FAILURES as error:
             self._tell(what, error)
             return
         if self._entered is not None and self._entered.fault is not None:
             self._say(f"the registry has no new checkpoint: {self._entered.fault}")
-        self.fault = None
+        self.fault, self._waits = None, False
         no_longer_waits(self._registry.results_dir, self._ledger_id)
 
     def _tell(self, what: str, error: Exception) -> None:
@@ -156,7 +162,7 @@ def complete(run: Path, *, signers: Sequence[Signer] = (), tell: Callable[[str],
         return
     try:
         entries = entries_of(run, relative(results_dir, run))
-        entered = Registry(results_dir, signers=signers).enter(*entries)
+        entered = Registry(results_dir, signers=signers).enter(*entries, since=0)
         why = None if entered is None else entered.fault
     except _FAILURES as error:
         why = str(error)

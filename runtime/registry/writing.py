@@ -15,8 +15,9 @@ from ledger.note import Signer
 from ledger.sidefile import signed_origin
 from ledger.store import Ledger, system_clock
 from ledger.tail import Clock, Entropy
-from runtime.registry.owed import Owed, Unsealed, look, memo_of, read_memo
-from runtime.registry.places import registry_file
+from runtime.registry.doubts import Doubts
+from runtime.registry.owed import Owed, Unsealed, look, memo_of, read_memo, serving
+from runtime.registry.places import REGISTRY_NAME, registry_file
 
 LOCK_SECONDS: Final = 30.0
 """How long an entry waits for the lock."""
@@ -64,23 +65,51 @@ class Registry:
         self._clock = clock
         self._entropy = entropy
 
-    def enter(self, *events: Event, wait: float | None = None) -> Entered | None:
+    @property
+    def about(self) -> int:
+        """How many events there are at least, as the hint beside the registry says."""
+        kept = resume.read(self.results_dir / REGISTRY_NAME)
+        return 0 if kept is None else kept.tree.size
+
+    def enter(
+        self, *events: Event, wait: float | None = None, since: int | None = None
+    ) -> Entered | None:
         """Enter `events`, and what other runs owe; return once all is on disk.
 
-        Returns where the first of them stands; None if there was nothing to enter. Raises what
-        opening a ledger and appending to it raise, and OSError.
+        With `since` somebody else may have entered `events` behind the first so many; then they are
+        not entered again. Returns where the first new one stands; None if there was nothing to
+        enter. Raises what opening a ledger and appending to it raise, and OSError.
         """
         path = registry_file(self.results_dir)
-        kept = resume.read(path)
-        # Other runs are looked at before it is our turn, so that a turn is short.
-        owed = look(self.results_dir, (kept and read_memo(kept.memo)) or ())
-        with self._open(path, self.wait if wait is None else wait) as ledger:
-            self._refuse_older(ledger)
-            before = ledger.size
-            unsealed = self._unsealed(ledger)
-            entered = self._append(ledger, events, owed, unsealed)
-            if not entered:
-                return None
+        with serving(self.results_dir) as serves:
+            kept = resume.read(path)
+            # Other runs are looked at before it is our turn, so that a turn is short.
+            known = (kept and read_memo(kept.memo)) or ()
+            owed = look(self.results_dir, known, waiting=serves)
+            doubts = self._doubts(() if since is None else events, owed, since or 0)
+            with self._open(path, self.wait if wait is None else wait) as ledger:
+                return self._take_turn(ledger, events, owed, doubts)
+
+    def _doubts(self, events: Sequence[Event], owed: Owed, since: int) -> Doubts:
+        """Look up what others may have entered: `events` behind event `since`, and who waits."""
+        own = {event.ledger_id for event in events}
+        waiting = {event.ledger_id for _, news in owed.waiting for event in news}
+        doubts = Doubts(own | waiting, 0 if waiting - own else since)
+        doubts.look_up(registry_file(self.results_dir))
+        return doubts
+
+    def _take_turn(
+        self, ledger: Ledger, events: Sequence[Event], owed: Owed, doubts: Doubts
+    ) -> Entered | None:
+        self._refuse_older(ledger)
+        before = ledger.size
+        unsealed = self._unsealed(ledger)
+        if doubts.ids and before:
+            with ledger.view() as view:
+                doubts.read(view)
+        entered = self._append(ledger, events, owed, unsealed, doubts)
+        found = None
+        if entered:
             fault = self._checkpoint(ledger)
             ledger.keep(memo_of(_after(unsealed, entered, owed.looked)))
             size, root = ledger.size, ledger.root().hex()
@@ -143,7 +172,12 @@ class Registry:
         return _after(known, [one for one in news if isinstance(one, Event)], {})
 
     def _append(
-        self, ledger: Ledger, events: Sequence[Event], owed: Owed, unsealed: Sequence[Unsealed]
+        self,
+        ledger: Ledger,
+        events: Sequence[Event],
+        owed: Owed,
+        unsealed: Sequence[Unsealed],
+        doubts: Doubts,
     ) -> list[Event]:
         """Store what is to be entered; return what was. Raises what kept `events` from it."""
         known = {run.ledger_id for run in unsealed}
@@ -155,7 +189,9 @@ class Registry:
         }
         seals = [[seal] for seal in owed.seals if seal.ledger_id in known - own - sealed]
         lists_all = len(unsealed) < _MOST_UNSEALED
-        batches = [_news(batch, known, lists_all=lists_all) for batch in (events, *waiting, *seals)]
+        batches = [
+            _news(batch, known, doubts, lists_all=lists_all) for batch in (events, *waiting, *seals)
+        ]
         if not any(batches):
             return []
         outcomes = ledger.append_group(batches)
@@ -169,11 +205,15 @@ class Registry:
         ]
 
 
-def _news(batch: Sequence[Event], known: set[str], *, lists_all: bool) -> list[Event]:
+def _news(
+    batch: Sequence[Event], known: set[str], doubts: Doubts, *, lists_all: bool
+) -> list[Event]:
     """What of a batch was not entered before, `known` being the runs that are not sealed."""
     news: list[Event] = []
     for event in batch:
-        if isinstance(event, RegistryOpened):
+        if event.ledger_id in doubts.ids:
+            is_new = not doubts.has(event)
+        elif isinstance(event, RegistryOpened):
             is_new = event.ledger_id not in known
         else:
             opens = any(other.ledger_id == event.ledger_id for other in news)
