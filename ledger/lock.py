@@ -50,8 +50,10 @@ class WriterLock:
         try:
             self._acquire(ledger, wait)
             me = f"process {os.getpid()}, started {_STARTED}\n".encode()
-            os.ftruncate(self._file, 0)
             os.pwrite(self._file, me, 0)
+            # Cutting a file can wait for the journal of the file system, while others wait for us.
+            if os.fstat(self._file).st_size > len(me):
+                os.ftruncate(self._file, len(me))
         except BaseException:
             os.close(self._file)
             raise

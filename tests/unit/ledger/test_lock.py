@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ledger.errors import LedgerDamaged, LedgerLocked
-from ledger.lock import WriterLock, holder, lock_path
+from ledger.lock import WriterLock, holder, lock_path, pause
 
 HOLD = """
 import sys, time
@@ -141,3 +141,18 @@ def test_only_a_regular_file_is_a_lock_and_nothing_else_is_touched_or_waited_for
             use(ledger)
     assert victim.read_bytes() == b"precious"
     assert not (ledger.parent / "nowhere").exists()
+
+
+def test_who_has_waited_longest_asks_most_often() -> None:
+    for left, usual in [(30.0, 0.1), (15.0, 0.05), (3.0, 0.01), (0.2, 0.01), (3600.0, 0.1)]:
+        pauses = {pause(left) for _ in range(50)}
+        assert len(pauses) > 1
+        assert all(0.5 * usual <= one <= 1.5 * usual for one in pauses)
+
+
+def test_the_holder_is_named_whoever_was_named_before(ledger: Path) -> None:
+    lock_path(ledger).write_text("process 1234567890, of a longer name\n" * 2)
+    lock = WriterLock(ledger)
+    assert holder(ledger) == lock_path(ledger).read_text().strip()
+    assert "1234567890" not in (holder(ledger) or "")
+    lock.release()

@@ -31,7 +31,7 @@ from runtime.registry import (
     registry_file,
     request_digest,
 )
-from runtime.registry.owed import no_longer_waits, wait_for_entry
+from runtime.registry.owed import no_longer_waits, serving, wait_for_entry
 from runtime.registry.places import locate
 from runtime.surroundings import Surroundings
 from tests.events_of import attempt, created, ending, opening, whole_task
@@ -558,3 +558,63 @@ def test_a_run_that_was_left_in_the_middle_is_looked_at_once_and_stays_as_it_is(
         run(tmp_path)
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == copied
     assert looks.count(directory) == 1
+
+
+def test_a_run_that_somebody_else_entered_meanwhile_is_not_entered_again(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        ledger_id = view.ledger_id
+    registration = Registration(Registry(tmp_path, wait=0.0), directory, ledger_id)
+    with held(tmp_path):
+        registration.open(created("r1"), Redactor({}), 1)
+    assert registration.fault is not None
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    other = run(tmp_path)
+    registration.seal()
+    assert sorted(types(tmp_path)) == sorted(
+        (kind, run_id)
+        for run_id in ("r1", other.name)
+        for kind in ("registry.opened", "registry.sealed")
+    )
+
+
+def test_a_run_that_waits_although_it_was_entered_is_not_entered_again(tmp_path: Path) -> None:
+    """Who entered it died before the word that it waits was taken back."""
+    with held(tmp_path):
+        first = run(tmp_path)
+    (word,) = (tmp_path / "registry.waiting").iterdir()
+    content = word.read_bytes()
+    run(tmp_path)
+    word.write_bytes(content)
+    run(tmp_path)
+    assert [kind for kind, run_id in types(tmp_path) if run_id == first.name] == [
+        "registry.opened",
+        "registry.sealed",
+    ]
+    assert not word.exists()
+
+
+def test_one_program_at_a_time_enters_those_who_wait(tmp_path: Path) -> None:
+    with held(tmp_path):
+        first = run(tmp_path)
+    folder = tmp_path / "registry.waiting"
+    with serving(tmp_path) as is_ours:
+        assert is_ours
+        second = run(tmp_path)
+        assert {run_id for _, run_id in types(tmp_path)} == {second.name}
+        assert list(folder.iterdir())
+    run(tmp_path)
+    assert {first.name, second.name} < {run_id for _, run_id in types(tmp_path)}
+    assert not list(folder.iterdir())
+
+
+def test_completing_a_run_twice_enters_it_once(tmp_path: Path) -> None:
+    run(tmp_path)
+    directory = half_run(tmp_path, sealed=True)
+    complete(directory, tell=pytest.fail)
+    complete(directory, tell=pytest.fail)
+    assert [kind for kind, run_id in types(tmp_path) if run_id == "r1"] == [
+        "registry.opened",
+        "registry.sealed",
+    ]
