@@ -3,10 +3,26 @@
 No large value is kept, only the number of the event that holds it.
 """
 
-from dataclasses import dataclass, field
+import struct
+from dataclasses import dataclass
+from typing import Any, Final, get_args
 
 from ledger import events as ev
+from ledger.packed import Field, Layout, Packed, Rare
 from ledger.transitions import ERROR_STATUSES
+
+Measures = dict[str, bool | int | float]
+
+_PLACE: Final = struct.Struct(">Q")
+_NO_MEASURES: Final[Measures] = {}
+
+
+def _none() -> None:
+    """What is not there."""
+
+
+def _nothing() -> Measures:
+    return _NO_MEASURES
 
 
 @dataclass(slots=True)
@@ -61,8 +77,10 @@ class Origin:
     claim: ev.Claim | None = None
 
 
-@dataclass(slots=True)
-class AttemptState:
+_layout: Final = Layout()
+
+
+class AttemptState(Packed):
     """One attempt: its verdict, its errors, and where its events stand.
 
     `status` is None while the attempt is open. `result`, `evaluation` and the like are sequence
@@ -77,43 +95,76 @@ class AttemptState:
     is gone, and `origin_erased` says that where it was reused from is among them.
     """
 
+    __slots__ = ("evaluator", "number", "score")
+
     number: int
-    copied: bool = False
-    origin: Origin | None = None
-    claim: ev.Claim | None = None
-    anew: bool = False
-    status: ev.AttemptStatus | None = None
-    phase: ev.Phase | None = None
-    correct: bool | None = None
-    score: float | None = None
-    metrics: dict[str, bool | int | float] = field(default_factory=dict)
-    measures: dict[str, bool | int | float] = field(default_factory=dict)
-    fatal: bool = False
-    answer: bytes | None = None
-    started: int | None = None
-    plan: int | None = None
-    result: int | None = None
-    result_address: bytes | None = None
-    artifacts: int | None = None
-    evaluation: int | None = None
-    evaluation_address: bytes | None = None
-    evaluator: tuple[str, str] | None = None
-    analyses: list[int] = field(default_factory=list)
-    retries: list[int] = field(default_factory=list)
-    calls: list[int] = field(default_factory=list)
-    call_ends: list[int] = field(default_factory=list)
-    tools: list[int] = field(default_factory=list)
-    phases: list[int] = field(default_factory=list)
-    finished: int | None = None
-    finished_address: bytes | None = None
-    spend: Spend = field(default_factory=Spend)
-    discarded: Spend = field(default_factory=Spend)
-    elsewhere: tuple[Spend, Spend] | None = None
-    lost: dict[str, Spend] = field(default_factory=dict)
-    erased: list[int] = field(default_factory=list)
-    origin_erased: bool = False
-    started_ns: int = 0
-    finished_ns: int = 0
+    score: bool | int | float | None
+    evaluator: tuple[str, str] | None
+
+    started = _layout.number()
+    plan = _layout.number()
+    result = _layout.number()
+    artifacts = _layout.number()
+    evaluation = _layout.number()
+    finished = _layout.number()
+    started_ns = _layout.count()
+    finished_ns = _layout.count()
+    answer = _layout.digest()
+    result_address = _layout.digest()
+    evaluation_address = _layout.digest()
+    finished_address = _layout.digest()
+    status: Field[ev.AttemptStatus | None] = _layout.word(None, *get_args(ev.AttemptStatus))
+    phase: Field[ev.Phase | None] = _layout.word(None, *get_args(ev.Phase))
+    correct: Field[bool | None] = _layout.word(None, False, True)
+    copied: Field[bool] = _layout.word(False, True)
+    anew: Field[bool] = _layout.word(False, True)
+    fatal: Field[bool] = _layout.word(False, True)
+    origin_erased: Field[bool] = _layout.word(False, True)
+
+    origin: Rare[Origin | None] = Rare(_none, shared=True)
+    claim: Rare[ev.Claim | None] = Rare(_none, shared=True)
+    elsewhere: Rare[tuple[Spend, Spend] | None] = Rare(_none, shared=True)
+    metrics: Rare[Measures] = Rare(_nothing, shared=True)
+    measures: Rare[Measures] = Rare(_nothing, shared=True)
+    spend = Rare(Spend)
+    discarded = Rare(Spend)
+    lost: Rare[dict[str, Spend]] = Rare(dict)
+    analyses: Rare[list[int]] = Rare(list)
+    retries: Rare[list[int]] = Rare(list)
+    calls: Rare[list[int]] = Rare(list)
+    call_ends: Rare[list[int]] = Rare(list)
+    tools: Rare[list[int]] = Rare(list)
+    erased: Rare[list[int]] = Rare(list)
+
+    def __init__(self, number: int, **fields: Any) -> None:
+        self.number = number
+        self.fixed = _layout.blank
+        self.score = self.evaluator = self.rare = None
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+    def plain(self) -> tuple[object, ...]:
+        """What two equal attempts have in common."""
+        return (self.number, self.score, self.evaluator, *super().plain())
+
+    @property
+    def phases(self) -> list[int]:
+        """Where the phases of the counted try began; the list is a copy."""
+        return [at for (at,) in _PLACE.iter_unpack(self.fixed[_PHASES:])]
+
+    def enter(self, phase: ev.Phase, seq: int) -> None:
+        """Note that event `seq` began a phase."""
+        self.phase = phase
+        self.fixed += _PLACE.pack(seq)
+
+    def misses(self, seq: int | None) -> bool:
+        """True if the body of this event of the attempt was erased."""
+        return seq in (self.held("erased") or ())
+
+    @property
+    def retry_count(self) -> int:
+        """How many tries were discarded."""
+        return len(self.held("retries") or ())
 
     @property
     def verdict(self) -> bool:
@@ -153,7 +204,7 @@ class AttemptState:
         self.spend = Spend()
         self.lost = dict.fromkeys(self.lost, self.discarded)
         self.phase = None
-        self.phases = []
+        self.fixed = self.fixed[:_PHASES]
         self.plan = self.result = self.result_address = self.artifacts = None
         self.measures = {}
         self.answer = None
@@ -170,14 +221,18 @@ class AttemptState:
     @property
     def end_erased(self) -> bool:
         """True if the body of its end was erased, so that its status is not known any more."""
-        return self.finished is not None and self.finished in self.erased
+        return self.misses(self.finished)
 
     @property
     def verdict_erased(self) -> bool:
         """True if the evaluation's body was erased, so that its verdict is not known any more."""
-        return self.evaluation is not None and self.evaluation in self.erased
+        return self.misses(self.evaluation)
 
     @property
     def identity(self) -> bytes | None:
         """What makes copies of one attempt one attempt: its result's address, else its end's."""
         return self.result_address or self.finished_address
+
+
+_PHASES: Final = len(_layout.blank)
+"""Behind the fixed fields stand the numbers of the events that began a phase."""

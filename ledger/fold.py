@@ -15,11 +15,6 @@ from ledger.view import Recorded
 
 # What most attempts and tasks have; nobody changes what an event told.
 _NOTHING: Final[dict[str, Any]] = {}
-# The same texts, once each.
-_PHASES: Final[dict[ev.Phase, ev.Phase]] = {name: name for name in get_args(ev.Phase)}
-_STATUSES: Final[dict[ev.AttemptStatus, ev.AttemptStatus]] = {
-    name: name for name in get_args(ev.AttemptStatus)
-}
 
 
 def fold(events: Iterable[Recorded], state: RunState | None = None) -> RunState:
@@ -153,10 +148,8 @@ def _attempt(
     header = recorded.header
     assert task is not None
     assert header.attempt is not None
-    attempt = task.attempts.get(header.attempt)
-    if attempt is None:
-        attempt = task.attempts[header.attempt] = AttemptState(header.attempt)
-    if attempt.origin is not None and not header.copied:
+    attempt = task.attempt(header.attempt)
+    if attempt.rare is not None and attempt.origin is not None and not header.copied:
         _gone_on_with(attempt, event)
     if isinstance(event, ev.AttemptStarted):
         attempt.claim = event.claim
@@ -185,14 +178,13 @@ def _planned(attempt: AttemptState, recorded: Recorded, _: ev.PlanResolved) -> N
 
 
 def _entered(attempt: AttemptState, recorded: Recorded, event: ev.PhaseEntered) -> None:
-    attempt.phase = _PHASES[event.phase]
-    attempt.phases.append(recorded.seq)
+    attempt.enter(event.phase, recorded.seq)
 
 
 def _result(attempt: AttemptState, recorded: Recorded, event: ev.ResultRecorded) -> None:
     attempt.result = recorded.seq
     attempt.result_address = recorded.address
-    attempt.measures = event.metrics or _NOTHING
+    attempt.measures = event.metrics
     attempt.answer = _answer(event.final_answer)
 
 
@@ -212,7 +204,7 @@ def _judged(attempt: AttemptState, recorded: Recorded, event: ev.EvaluationFinis
     attempt.evaluator = _same(event.evaluator.id, event.evaluator.version)
     attempt.correct = event.correct
     attempt.score = event.score
-    attempt.metrics = event.metrics or _NOTHING
+    attempt.metrics = event.metrics
 
 
 def _analysed(attempt: AttemptState, recorded: Recorded, _: ev.AnalysisFinished) -> None:
@@ -236,7 +228,7 @@ def _retried(attempt: AttemptState, recorded: Recorded, event: ev.AttemptRetried
 
 
 def _finished(attempt: AttemptState, recorded: Recorded, event: ev.AttemptFinished) -> None:
-    attempt.status = _STATUSES[event.status]
+    attempt.status = event.status
     attempt.fatal = event.error is not None and event.error.fatal
     attempt.finished = recorded.seq
     attempt.finished_address = recorded.address

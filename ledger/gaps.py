@@ -29,7 +29,7 @@ def fold_erased(state: RunState, task: TaskState | None, recorded: Recorded) -> 
             raise LedgerDamaged(why, seq=recorded.seq)
         _OF_TASK[recorded.type](task, recorded)
         return
-    attempt = task.attempts.setdefault(recorded.attempt, AttemptState(recorded.attempt))
+    attempt = task.attempt(recorded.attempt)
     attempt.erased.append(recorded.seq)
     if attempt.origin is not None and not recorded.copied and attempt.elsewhere is None:
         attempt.elsewhere = replace(attempt.spend), replace(attempt.discarded)

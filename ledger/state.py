@@ -6,20 +6,29 @@ that holds them, and fetched when a view writes them out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from ledger import events as ev
 from ledger.attempt_state import AttemptState, Origin, Spend
 from ledger.errors import RunNotFound
+from ledger.packed import Field, Layout, Packed, Rare
 from ledger.tlog import Frontier
 from ledger.view import spell_time
 
 TaskStage = Literal["pending", "running", "done", "error", "cancelled"]
 Bin = Literal["evaluated", "error", "skipped", "missing"]
 
+_NO_ATTEMPTS: Final[dict[int, AttemptState]] = {}
 
-@dataclass(slots=True)
-class TaskState:
+
+def _none() -> None:
+    """What is not there."""
+
+
+_layout: Final = Layout()
+
+
+class TaskState(Packed):
     """One selected task and its attempts by number.
 
     `stopped_early`: its later attempts were not made since one was correct. `origin` is where a
@@ -27,23 +36,83 @@ class TaskState:
     `source_checksum` that of its input there, where it was another one.
     """
 
+    __slots__ = ("_attempts", "category", "checksum", "id", "metadata")
+
     id: str
-    index: int
     category: str | None
     checksum: str | None
     metadata: dict[str, Any]
-    stage: TaskStage = "pending"
-    stopped_early: bool = False
-    attempts: dict[int, AttemptState] = field(default_factory=dict)
-    origin: Origin | None = None
-    claim: ev.Claim | None = None
-    source_checksum: str | None = None
-    first: int | None = None
-    last: int | None = None
-    finished_address: bytes | None = None
-    erased: list[int] = field(default_factory=list)
+    # The one attempt of a task that has but one, since most have.
+    _attempts: AttemptState | dict[int, AttemptState]
+
+    index = _layout.count()
+    first = _layout.number()
+    last = _layout.number()
+    finished_address = _layout.digest()
+    stage: Field[TaskStage] = _layout.word(*get_args(TaskStage))
+    stopped_early: Field[bool] = _layout.word(False, True)
+    origin_erased: Field[bool] = _layout.word(False, True)
+
+    origin: Rare[Origin | None] = Rare(_none, shared=True)
+    claim: Rare[ev.Claim | None] = Rare(_none, shared=True)
+    source_checksum: Rare[str | None] = Rare(_none, shared=True)
+    erased: Rare[list[int]] = Rare(list)
     """Its own events whose body is gone, without those of its attempts."""
-    origin_erased: bool = False
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the name of the field
+        index: int,
+        category: str | None,
+        checksum: str | None,
+        metadata: dict[str, Any],
+        **fields: Any,
+    ) -> None:
+        self.id = id
+        self.category = category
+        self.checksum = checksum
+        self.metadata = metadata
+        self.fixed = _layout.blank
+        self.rare = None
+        self._attempts = _NO_ATTEMPTS
+        self.index = index
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+    def plain(self) -> tuple[object, ...]:
+        """What two equal tasks have in common."""
+        own = (self.id, self.category, self.checksum, self.metadata, self.attempts)
+        return own + super().plain()
+
+    @property
+    def attempts(self) -> dict[int, AttemptState]:
+        """The attempts by number, in the order in which they began; the dictionary is a copy."""
+        held = self._attempts
+        return {held.number: held} if isinstance(held, AttemptState) else dict(held)
+
+    @attempts.setter
+    def attempts(self, attempts: dict[int, AttemptState]) -> None:
+        self._attempts = dict(attempts)
+
+    def attempt(self, number: int) -> AttemptState:
+        """The attempt of this number; it begins here if there was none."""
+        held = self._attempts
+        if isinstance(held, AttemptState):
+            if held.number == number:
+                return held
+            held = self._attempts = {held.number: held}
+        found = held.get(number)
+        if found is None:
+            found = AttemptState(number)
+            self._attempts = {**held, number: found} if held else found
+        return found
+
+    def in_order(self) -> list[AttemptState]:
+        """The attempts by number."""
+        held = self._attempts
+        if isinstance(held, AttemptState):
+            return [held]
+        return [held[number] for number in sorted(held)]
 
     @property
     def reused(self) -> bool:
@@ -55,8 +124,7 @@ class TaskState:
         """Attempts that ran in another run, in a task that was not reused whole, by number."""
         if self.reused:
             return []
-        made = (self.attempts[number] for number in sorted(self.attempts))
-        return [attempt for attempt in made if attempt.reused]
+        return [attempt for attempt in self.in_order() if attempt.reused]
 
     @property
     def has_detail(self) -> bool:
@@ -96,7 +164,7 @@ class TaskState:
     @property
     def retry_count(self) -> int:
         """Discarded tries over all attempts."""
-        return sum(len(attempt.retries) for attempt in self.attempts.values())
+        return sum(attempt.retry_count for attempt in self.attempts.values())
 
     @property
     def bin(self) -> Bin:
@@ -262,8 +330,8 @@ class RunState:
     def attempts(self) -> Iterator[tuple[TaskState, AttemptState]]:
         """Every attempt, in task order, then by number."""
         for task in self.tasks.values():
-            for number in sorted(task.attempts):
-                yield task, task.attempts[number]
+            for attempt in task.in_order():
+                yield task, attempt
 
     def spend(self) -> tuple[Spend, Spend]:
         """(spend of counted tries, spend of discarded tries) over all attempts."""
