@@ -3,8 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from ledger.events import ReducerUse
 from ledger.state import RunState
@@ -14,13 +14,16 @@ from runtime.metrics.estimates import estimate, estimator
 from runtime.metrics.intervals import interval
 from runtime.metrics.observations import TaskObservations, label, observe
 from runtime.metrics.policies import COUNT_AS_ZERO, policy_named
-from runtime.metrics.reducers import Estimate
+from runtime.metrics.reducers import Estimate, Reducer
 from runtime.metrics.uses import default_uses, find_reducer, names, parse_use
 from runtime.results import MetricCounts, MetricResult
 
 EVALUATED_TASKS = "evaluated_tasks"
 
 Detail = dict[str, Any]
+
+# Most tasks give one of a few estimates; no more than so many are looked up.
+_MOST_SAME: Final = 256
 
 
 def aggregate(
@@ -46,62 +49,90 @@ def aggregate(
         read = (parse_use(u, policy=policy, k=k) if isinstance(u, str) else u for u in reducers)
         uses = tuple(dict.fromkeys(read))
     columns = _columns(state, uses, policy)
-    details = {EVALUATED_TASKS: _evaluated(state, list(state.tasks))}
+    bins = _bins(state)
+    total = sum(bins.values(), Counter[str]())
+    details = {EVALUATED_TASKS: _evaluated(total)}
     details |= {column.name: column.detail() for column in columns}
-    counts = state.counts()
     result = MetricResult(
         metrics={
             n: detail["value"] for n, detail in details.items() if detail["value"] is not None
         },
         counts=MetricCounts(
-            total=counts.total,
-            evaluated=counts.evaluated,
-            error=counts.error,
-            missing=counts.missing,
-            skipped=counts.skipped,
+            total=total.total(),
+            evaluated=total["evaluated"],
+            error=total["error"],
+            missing=total["missing"],
+            skipped=total["skipped"],
         ),
         details=details,
-        extra=_extra(state, columns, details, policy),
+        extra=_extra(state, columns, details, policy, bins),
     )
     return result, uses
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class _Seen:
+    """What all columns of one metric have in common; `categories` has one for each task."""
+
+    categories: list[str] = field(default_factory=list)
+    stopping: set[bool] = field(default_factory=set)
+    attempts: Counter[str] = field(default_factory=Counter)
+    observed: int = 0
+    truth: bool = True
+
+    def take(self, task: TaskObservations) -> None:
+        """Take in one more task."""
+        self.categories.append(task.category)
+        self.stopping.add(task.stopping)
+        some = False
+        for attempt in task.attempts:
+            self.attempts[attempt.reason or "observed"] += 1
+            some = some or attempt.reason is None
+            self.truth = self.truth and attempt.value in (None, 0, 1)
+        self.observed += some
+
+
+@dataclass(slots=True)
 class _Column:
-    """One metric over all tasks: `estimates` run beside `tasks`."""
+    """One metric over all tasks: `estimates` run beside the categories of `seen`."""
 
     name: str
     use: ReducerUse
-    estimator: str
-    tasks: Sequence[TaskObservations]
-    estimates: Sequence[Estimate]
-    truth: bool
+    reducer: Reducer
+    seen: _Seen
+    estimates: list[Estimate] = field(default_factory=list)
+
+    def take(self, task: TaskObservations, same: dict[Estimate, Estimate]) -> None:
+        """Estimate one more task; of equal estimates in `same` one is kept."""
+        found = estimate(self.reducer, task, k=self.use.k, policy=self.use.policy)
+        if len(same) < _MOST_SAME:
+            found = same.setdefault(found, found)
+        self.estimates.append(same.get(found, found))
 
     def detail(self) -> Detail:
         """What explains the value of the metric over all tasks."""
-        summary = _summarise(self.estimates)
-        observed = sum(any(a.reason is None for a in task.attempts) for task in self.tasks)
-        attempts = Counter(a.reason or "observed" for t in self.tasks for a in t.attempts)
-        zeros = reasons.ERRORS if self.use.policy == COUNT_AS_ZERO else ()
+        summary, seen, use = _summarise(self.estimates), self.seen, self.use
+        attempts = sorted(seen.attempts.items())
+        zeros = reasons.ERRORS if use.policy == COUNT_AS_ZERO else ()
         return {
             **summary.plain(),
-            "metric": self.use.metric,
-            "reducer": self.use.name,
-            "version": self.use.version,
-            "k": self.use.k,
-            "policy": self.use.policy,
-            "estimator": self.estimator,
-            "interval": summary.interval(self.truth),
-            "coverage": {"numerator": observed, "denominator": len(self.tasks)},
-            "attempts": dict(sorted(attempts.items())),
-            "counted_as_zero": {r: n for r, n in sorted(attempts.items()) if r in zeros},
+            "metric": use.metric,
+            "reducer": use.name,
+            "version": use.version,
+            "k": use.k,
+            "policy": use.policy,
+            "estimator": estimator(self.reducer, k=use.k, stopping=seen.stopping),
+            "interval": summary.interval(seen.truth),
+            "coverage": {"numerator": seen.observed, "denominator": len(seen.categories)},
+            "attempts": dict(attempts),
+            "counted_as_zero": {r: n for r, n in attempts if r in zeros},
         }
 
     def by_category(self) -> dict[str, Detail]:
         """The short form of the detail for each category."""
         groups: dict[str, list[Estimate]] = {}
-        for task, given in zip(self.tasks, self.estimates, strict=True):
-            groups.setdefault(task.category, []).append(given)
+        for category, given in zip(self.seen.categories, self.estimates, strict=True):
+            groups.setdefault(category, []).append(given)
         return {category: _summarise(group).plain() for category, group in groups.items()}
 
 
@@ -156,32 +187,36 @@ def _summarise(estimates: Sequence[Estimate]) -> _Summary:
 
 
 def _columns(state: RunState, uses: Sequence[ReducerUse], policy: str) -> list[_Column]:
-    seen = {metric: observe(state, metric) for metric in {use.metric for use in uses}}
-    columns = []
-    for name, use in zip(names(uses, policy=policy), uses, strict=True):
-        reducer = find_reducer(use.name, use.version)
-        tasks = seen[use.metric]
-        columns.append(
-            _Column(
-                name=name,
-                use=use,
-                estimator=estimator(reducer, k=use.k, stopping={t.stopping for t in tasks}),
-                tasks=tasks,
-                estimates=[estimate(reducer, task, k=use.k, policy=use.policy) for task in tasks],
-                truth=all(a.value in (None, 0, 1) for task in tasks for a in task.attempts),
-            )
-        )
+    seen = {use.metric: _Seen() for use in uses}
+    columns = [
+        _Column(name, use, find_reducer(use.name, use.version), seen[use.metric])
+        for name, use in zip(names(uses, policy=policy), uses, strict=True)
+    ]
+    same: dict[Estimate, Estimate] = {}
+    for metric, common in seen.items():
+        own = [column for column in columns if column.seen is common]
+        for task in observe(state, metric):
+            common.take(task)
+            for column in own:
+                column.take(task, same)
     return columns
 
 
-def _evaluated(state: RunState, task_ids: Sequence[str]) -> Detail:
-    bins = Counter(state.tasks[task_id].bin for task_id in task_ids)
-    evaluated = bins.pop("evaluated", 0)
+def _bins(state: RunState) -> dict[str, Counter[str]]:
+    """How many tasks of each category are in each bin."""
+    found: dict[str, Counter[str]] = {}
+    for task in state.tasks.values():
+        found.setdefault(label(task.category), Counter())[task.bin] += 1
+    return found
+
+
+def _evaluated(bins: Counter[str]) -> Detail:
+    evaluated = bins["evaluated"]
     return {
         "value": evaluated,
         "numerator": evaluated,
-        "denominator": len(task_ids),
-        "excluded": dict(sorted(bins.items())),
+        "denominator": bins.total(),
+        "excluded": {name: n for name, n in sorted(bins.items()) if name != "evaluated"},
         "policy": None,
         "estimator": "count",
         "interval": None,
@@ -189,25 +224,27 @@ def _evaluated(state: RunState, task_ids: Sequence[str]) -> Detail:
 
 
 def _extra(
-    state: RunState, columns: Sequence[_Column], details: dict[str, Detail], policy: str
+    state: RunState,
+    columns: Sequence[_Column],
+    details: dict[str, Detail],
+    policy: str,
+    bins: dict[str, Counter[str]],
 ) -> dict[str, Any]:
     missing = {name: d["reason"] for name, d in details.items() if d["value"] is None}
     return {
         "policy": policy,
         "strategy": state.strategy,
         "unavailable": missing,
-        "categories": _categories(state, columns),
+        "categories": _categories(columns, bins),
         **_evaluators(state),
     }
 
 
-def _categories(state: RunState, columns: Sequence[_Column]) -> dict[str, dict[str, Detail]]:
-    members: dict[str, list[str]] = {}
-    for task in state.tasks.values():
-        members.setdefault(label(task.category), []).append(task.id)
+def _categories(
+    columns: Sequence[_Column], bins: dict[str, Counter[str]]
+) -> dict[str, dict[str, Detail]]:
     found = {
-        category: {EVALUATED_TASKS: _short(_evaluated(state, members[category]))}
-        for category in sorted(members)
+        category: {EVALUATED_TASKS: _short(_evaluated(bins[category]))} for category in sorted(bins)
     }
     for column in columns:
         for category, detail in column.by_category().items():
@@ -221,9 +258,10 @@ def _short(detail: Detail) -> Detail:
 
 def _evaluators(state: RunState) -> dict[str, Any]:
     """Who judged how many attempts; `mixed` where it was not one evaluator in one version."""
-    judged = Counter(
-        " ".join(attempt.evaluator) for _, attempt in state.attempts() if attempt.evaluator
-    )
+    by = Counter(attempt.evaluator for _, attempt in state.attempts() if attempt.evaluator)
+    judged: Counter[str] = Counter()
+    for evaluator, n in by.items():
+        judged[" ".join(evaluator)] += n
     if not judged:
         return {}
     one = next(iter(judged)) if len(judged) == 1 else "mixed"

@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from ledger.state import AttemptState, RunState, TaskState
+from ledger.state import AttemptState, RunState
 from runtime.metrics import reasons
 
 Value = bool | int | float
@@ -13,8 +13,7 @@ Value = bool | int | float
 _COUNTING = frozenset({"tasks.selected", "task.finished", "attempt.retried", "attempt.finished"})
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """One attempt seen through one metric; exactly one of `value` and `reason` is None.
 
     `answer` is the SHA-256 of the canonical final answer, None where there is none.
@@ -27,8 +26,7 @@ class Observation:
     answer_erased: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TaskObservations:
+class TaskObservations(NamedTuple):
     """One task, its attempts in the order of their numbers.
 
     `stopping`: attempts ended with the first correct one, as the run's strategy has it, or as
@@ -45,7 +43,7 @@ class TaskObservations:
 _UNTOLD = TaskObservations("__uncategorized__", (Observation(None, reasons.ERASED),))
 
 
-def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
+def observe(state: RunState, metric: str) -> Iterator[TaskObservations]:
     """See every task of `state`, in task order, through `metric`.
 
     `correct` and `score` are the verdict; any other name is looked up in what the evaluation
@@ -55,16 +53,16 @@ def observe(state: RunState, metric: str) -> tuple[TaskObservations, ...]:
     """
     seen: set[bytes] = set()
     stopping = state.strategy == "stop_on_correct"
-    untold = (_UNTOLD,) if state.any_task and not _all_began(state) else ()
-    return untold + tuple(
-        TaskObservations(
+    if state.any_task and not _all_began(state):
+        yield _UNTOLD
+    for task in state.tasks.values():
+        attempts = task.in_order()
+        yield TaskObservations(
             category=label(task.category),
-            attempts=tuple(_observe(attempt, metric, seen) for attempt in _in_order(task)),
+            attempts=tuple([_observe(attempt, metric, seen) for attempt in attempts]),
             stopping=stopping or task.stopped_early,
-            has_error=task.has_error,
+            has_error=any(attempt.error for attempt in attempts),
         )
-        for task in state.tasks.values()
-    )
 
 
 def _all_began(state: RunState) -> bool:
@@ -90,16 +88,11 @@ def counts_are_erased(state: RunState) -> bool:
     return lost or any(attempt.verdict_erased for _, attempt in state.attempts())
 
 
-def _in_order(task: TaskState) -> Iterator[AttemptState]:
-    for number in sorted(task.attempts):
-        yield task.attempts[number]
-
-
 def _observe(attempt: AttemptState, metric: str, seen: set[bytes]) -> Observation:
     identity = attempt.identity
-    if identity is not None and identity in seen:
-        return Observation(None, reasons.DUPLICATE)
     if identity is not None:
+        if identity in seen:
+            return Observation(None, reasons.DUPLICATE)
         seen.add(identity)
     value = None if attempt.verdict_erased else _value(attempt, metric)
     if value is not None and not _fits_a_float(value):
@@ -109,7 +102,7 @@ def _observe(attempt: AttemptState, metric: str, seen: set[bytes]) -> Observatio
         reason=_why(attempt) if value is None else None,
         fatal=attempt.fatal,
         answer=attempt.answer,
-        answer_erased=attempt.result is not None and attempt.result in attempt.erased,
+        answer_erased=attempt.misses(attempt.result),
     )
 
 

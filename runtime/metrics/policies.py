@@ -1,8 +1,7 @@
 """What an attempt that ended in an error counts as: the named error policies."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledger.errors import UsageError
 from runtime.metrics import reasons
@@ -13,8 +12,7 @@ EXCLUDE: Final = "exclude"
 UNAVAILABLE: Final = "unavailable"
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """The attempts of one task that count under a policy, in the order of their numbers.
 
     `values`, `judged` (False for a 0 that the policy put in) and `answers` run side by side;
@@ -86,11 +84,11 @@ def _sample(
 ) -> Sample:
     """Take the attempts that count, at most the `first` ones of them where that is given."""
     counted = [a for a in attempts if a.reason is None or a.reason in zero][:first]
-    gaps = tuple(a.reason for a in attempts if a.reason is not None and a.reason not in zero)
+    gaps = tuple([a.reason for a in attempts if a.reason is not None and a.reason not in zero])
     return Sample(
-        values=tuple(0 if a.value is None else a.value for a in counted),
-        judged=tuple(a.value is not None for a in counted),
-        answers=tuple(a.answer for a in counted),
+        values=tuple([0 if a.value is None else a.value for a in counted]),
+        judged=tuple([a.value is not None for a in counted]),
+        answers=tuple([a.answer for a in counted]),
         gaps=gaps,
         veto=reasons.ERASED if reasons.ERASED in gaps else veto,
         fatal=any(a.fatal for a in attempts),

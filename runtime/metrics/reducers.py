@@ -9,15 +9,14 @@ n = k that is its value for the k attempts. A task with n < k gives no value.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledger import statistics
 from runtime.metrics import reasons
 from runtime.metrics.policies import POLICIES, Sample
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What one task gives: a value or a reason; `binary` if it is one 0/1 outcome by its making."""
 
     value: float | None = None
