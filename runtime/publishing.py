@@ -1,8 +1,11 @@
 """Following a run: whoever watches gets its state again and again while it moves."""
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +51,9 @@ class Publisher:
         self._moved = asyncio.Event()
         self._failed: dict[int, AclError | OSError] = {}
         self._task: asyncio.Task[None] | None = None
+        # Always the same one: what a look takes for a moment grows with the tasks, and the C
+        # library keeps that for each thread that ever took it. It ends with this object.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="look")
 
     @property
     def failure(self) -> tuple[ErrorInfo, int] | None:
@@ -79,14 +85,18 @@ class Publisher:
 
     async def last(self) -> None:
         """Take a last look; nothing moves any more."""
-        await asyncio.to_thread(self.look, over=True)
+        await self._look(over=True)
+
+    async def _look(self, *, over: bool = False) -> None:
+        look = partial(contextvars.copy_context().run, self.look, over=over)
+        await asyncio.get_running_loop().run_in_executor(self._thread, look)
 
     async def _follow(self) -> None:
         while True:
             await self._moved.wait()
             self._moved.clear()
             try:
-                await to_the_end(asyncio.to_thread(self.look))
+                await to_the_end(self._look())
             except Exception:  # noqa: BLE001 - whoever watches must not disturb the run
                 _log.exception("the run cannot be followed")
             await asyncio.sleep(INTERVAL)
