@@ -10,7 +10,7 @@ from ledger.events import ReducerUse
 from ledger.state import RunState
 from ledger.statistics import mean
 from runtime.metrics import reasons
-from runtime.metrics.estimates import estimate, estimator
+from runtime.metrics.estimates import Samples, estimate, estimator
 from runtime.metrics.intervals import interval
 from runtime.metrics.observations import TaskObservations, label, observe
 from runtime.metrics.policies import COUNT_AS_ZERO, policy_named
@@ -102,9 +102,12 @@ class _Column:
     seen: _Seen
     estimates: list[Estimate] = field(default_factory=list)
 
-    def take(self, task: TaskObservations, same: dict[Estimate, Estimate]) -> None:
+    def take(
+        self, task: TaskObservations, samples: Samples, same: dict[Estimate, Estimate]
+    ) -> None:
         """Estimate one more task; of equal estimates in `same` one is kept."""
-        found = estimate(self.reducer, task, k=self.use.k, policy=self.use.policy)
+        use = self.use
+        found = estimate(self.reducer, task, k=use.k, policy=use.policy, samples=samples)
         if len(same) < _MOST_SAME:
             found = same.setdefault(found, found)
         self.estimates.append(same.get(found, found))
@@ -197,8 +200,9 @@ def _columns(state: RunState, uses: Sequence[ReducerUse], policy: str) -> list[_
         own = [column for column in columns if column.seen is common]
         for task in observe(state, metric):
             common.take(task)
+            samples: Samples = {}
             for column in own:
-                column.take(task, same)
+                column.take(task, samples, same)
     return columns
 
 

@@ -4,12 +4,24 @@ from collections.abc import Collection
 
 from runtime.metrics import reasons
 from runtime.metrics.observations import TaskObservations
-from runtime.metrics.policies import exclude, policy_named
+from runtime.metrics.policies import Policy, Sample, exclude, policy_named
 from runtime.metrics.reducers import Estimate, Reducer
 
+Samples = dict[tuple[Policy, int | None], Sample]
+"""What a task gives under a policy, of its first so many attempts or of all."""
 
-def estimate(reducer: Reducer, task: TaskObservations, *, k: int | None, policy: str) -> Estimate:
+
+def estimate(
+    reducer: Reducer,
+    task: TaskObservations,
+    *,
+    k: int | None,
+    policy: str,
+    samples: Samples | None = None,
+) -> Estimate:
     """Reduce the attempts of one task under an error policy.
+
+    `samples` are those of this very task that were taken already; what is taken here joins them.
 
     Where attempts end with the first correct one, later attempts exist only where earlier ones
     failed. What may be used without bias is the first attempt (k = 1), and when the first success
@@ -20,7 +32,12 @@ def estimate(reducer: Reducer, task: TaskObservations, *, k: int | None, policy:
     if stopped and reducer.stopped is None and reducer.takes_k:
         return Estimate(reason=reasons.STOPPED_EARLY)
     window = k if task.stopping or reducer.first_k else None
-    sample = (exclude if reducer.handles_gaps else policy_named(policy))(task.attempts, window)
+    taken = exclude if reducer.handles_gaps else policy_named(policy)
+    sample = samples.get((taken, window)) if samples else None
+    if sample is None:
+        sample = taken(task.attempts, window)
+        if samples is not None:
+            samples[taken, window] = sample
     if sample.veto is not None:
         return Estimate(reason=sample.veto)
     if gaps := [gap for gap in sample.gaps if gap in reasons.ENDS_THE_METRIC]:
