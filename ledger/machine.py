@@ -16,6 +16,7 @@ Attempt  -attempt.started-> planning -plan.resolved-> planned -phase.entered-> .
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from ledger import events as ev
@@ -25,6 +26,12 @@ from ledger.transitions import ERROR_STATUSES, PHASES, Step
 __all__ = ["ERROR_STATUSES", "PHASES", "Key", "Machine", "Pending", "Stage", "Unknown"]
 
 _OVER: Final = AttemptStep(over=True)
+
+
+@lru_cache(maxsize=64)
+def _same(task: TaskStep) -> TaskStep:
+    """One object for the many tasks that stand where this one does."""
+    return task
 
 
 class Machine:
@@ -71,7 +78,8 @@ class Machine:
     def commit(self, pending: Pending) -> None:
         """Take over what `admit` found legal; the batch is stored."""
         self._run = pending.run
-        self._tasks.update(pending.tasks)
+        for task_id, task in pending.tasks.items():
+            self._tasks[task_id] = _same(task)
         for key, attempt in pending.attempts.items():
             # Of attempts that are over only lost calls can still be told of; forget the rest.
             if attempt.over and not attempt.lost and attempt.calls_known:

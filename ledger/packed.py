@@ -101,7 +101,8 @@ class _Number(Field[int | None]):
 
     def __set__(self, one: Packed, value: int | None) -> None:
         new = _NO_NUMBER if value is None else _NUMBER.pack(value)
-        one.fixed = b"".join((one.fixed[: self._at], new, one.fixed[self._end :]))
+        held = one.fixed
+        one.fixed = held[: self._at] + new + held[self._end :]
 
 
 class _Count(Field[int]):
@@ -114,7 +115,8 @@ class _Count(Field[int]):
         return int.from_bytes(one.fixed[self._at : self._end], "big")
 
     def __set__(self, one: Packed, value: int) -> None:
-        one.fixed = b"".join((one.fixed[: self._at], _NUMBER.pack(value), one.fixed[self._end :]))
+        held = one.fixed
+        one.fixed = held[: self._at] + _NUMBER.pack(value) + held[self._end :]
 
 
 class _Digest(Field[bytes | None]):
@@ -129,7 +131,8 @@ class _Digest(Field[bytes | None]):
     def __set__(self, one: Packed, value: bytes | None) -> None:
         new = _NO_DIGEST if value is None else b"\x01" + value
         assert len(new) == len(_NO_DIGEST), "a digest has 32 bytes"
-        one.fixed = b"".join((one.fixed[: self._at], new, one.fixed[self._end :]))
+        held = one.fixed
+        one.fixed = held[: self._at] + new + held[self._end :]
 
 
 class _Word(Field[T]):
@@ -137,14 +140,15 @@ class _Word(Field[T]):
 
     def __init__(self, at: int, words: tuple[T, ...]) -> None:
         self._at, self._words = at, words
-        self._codes = {word: bytes((code,)) for code, word in enumerate(words)}
+        self._codes = {word: code for code, word in enumerate(words)}
 
     def get(self, one: Packed) -> T:
         return self._words[one.fixed[self._at]]
 
     def __set__(self, one: Packed, value: T) -> None:
-        at = self._at
-        one.fixed = b"".join((one.fixed[:at], self._codes[value], one.fixed[at + 1 :]))
+        at, held, code = self._at, one.fixed, self._codes[value]
+        if held[at] != code:
+            one.fixed = held[:at] + bytes((code,)) + held[at + 1 :]
 
 
 class Rare(Field[T]):
