@@ -205,9 +205,12 @@ class LedgerView(Closing):
     def raw(self, seq: int) -> tuple[bytes, bytes]:
         """Return the exact bytes of header and body; RunNotFound if absent or erased."""
         record = self._records.record(seq)
-        if record.body is None:
-            raise RunNotFound(f"the body of event {seq} was erased")
-        return record.head, record.body
+        return record.head, _body(record)
+
+    def stored(self, sequence: Iterable[int]) -> Iterator[tuple[Header, bytes]]:
+        """Yield header and exact body of these events; RunNotFound at one absent or erased."""
+        for record in self._records.records(sequence):
+            yield record.header, _body(record)
 
     def blob(self, digest: bytes) -> bytes:
         """Return the piece of a large value that has this SHA-256.
@@ -286,6 +289,12 @@ class LedgerView(Closing):
         """Close the file; may be called again."""
         self._records.close()
         self.source.close()
+
+
+def _body(record: Record) -> bytes:
+    if record.body is None:
+        raise RunNotFound(f"the body of event {record.header.seq} was erased")
+    return record.body
 
 
 def _recorded(record: Record) -> Recorded:

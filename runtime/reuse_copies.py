@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from ledger import canonical
 from ledger import events as ev
 from ledger.canonical import BINARY_PIECE, Binary, SpilledBinary
-from ledger.codec import Header, decode_event
+from ledger.codec import decode_event
 from ledger.errors import AclError, StorageFailed
 from ledger.machine import Machine
 from ledger.state import AttemptState, Origin, TaskState
@@ -123,10 +123,9 @@ class AttemptCopies:
 
 
 def _copies(view: LedgerView, sequence: Iterable[int]) -> Iterator[Copy]:
-    for seq in sequence:
-        head, body = view.raw(seq)
+    for header, body in view.stored(sequence):
         # A piece of a list is asked for twice: for what it refers to, and to be stored.
-        yield Copy(Header.decode(head), body, _Fetched(view.blob).__getitem__)
+        yield Copy(header, body, _Fetched(view.blob).__getitem__)
 
 
 class _Fetched(dict[bytes, bytes]):

@@ -3,8 +3,9 @@
 `fetch` gives the bytes of a blob for its digest and answers for their being the right ones.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import repeat
+from typing import Final
 
 from ledger.canonical.decoding import decode, surely_within
 from ledger.canonical.encoding import TOO_DEEP, has_envelopes
@@ -25,6 +26,8 @@ Fetch = Callable[[bytes], bytes]
 
 DEFAULT_BUDGET = 2**31
 """Bytes of memory, about, that one value may stand for."""
+# Most of a value are such, which refer to nothing.
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 # What a list or object takes beside what it holds, and an item of one: of little text can be much.
 _CONTAINER_BYTES = 64
 _ITEM_BYTES = 8
@@ -142,7 +145,11 @@ def reachable(value: object, fetch: Fetch) -> Iterator[bytes]:
                 seen.add(digest)
                 yield digest
                 if isinstance(reference, SpilledList):
-                    waiting.append(list_piece(fetch(digest)))
+                    data = fetch(digest)
+                    items = list_piece(data)
+                    # Most pieces refer to nothing: there is no way to go through them.
+                    if has_envelopes(data):
+                        waiting.append(items)
 
 
 def references(value: object) -> Iterator[SpilledText | SpilledList | SpilledBinary]:
@@ -152,10 +159,17 @@ def references(value: object) -> Iterator[SpilledText | SpilledList | SpilledBin
         match stack.pop():
             case SpilledList() as reference:
                 yield reference
-                stack.extend(reversed(reference.rest))
+                stack.extend(_branches(reference.rest))
             case SpilledText() | SpilledBinary() as reference:
                 yield reference
             case dict() as items:
-                stack.extend(reversed(items.values()))
+                stack.extend(_branches(items.values()))
             case list() | tuple() as items:
-                stack.extend(reversed(items))
+                stack.extend(_branches(items))
+
+
+def _branches(items: Collection[object]) -> list[object]:
+    """What can refer to a blob, or hold what does; the last comes first."""
+    found = [item for item in items if type(item) not in _LEAVES]
+    found.reverse()
+    return found

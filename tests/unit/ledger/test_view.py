@@ -83,6 +83,23 @@ def test_raw_bytes_are_those_that_are_committed_to(path: Path) -> None:
             assert view.event(seq).leaf == leaves[32 * seq : 32 * seq + 32]
 
 
+def test_many_events_come_in_the_order_that_was_asked_for(path: Path) -> None:
+    with LedgerView.open(path) as view:
+        sequence = [*range(22, -1, -2), 3, 4, 3]
+        stored = list(view.stored(iter(sequence)))
+        assert [(header.encode(), body) for header, body in stored] == [*map(view.raw, sequence)]
+        assert list(view.stored([])) == []
+
+
+@pytest.mark.parametrize("absent", [-1, 23, 2**63 + 1])
+def test_many_events_end_where_one_is_absent(path: Path, absent: int) -> None:
+    with LedgerView.open(path) as view:
+        found = view.stored([4, 5, absent, 6])
+        assert [next(found)[0].seq, next(found)[0].seq] == [4, 5]
+        with pytest.raises(RunNotFound, match=f"no event {absent}"):
+            next(found)
+
+
 def test_roots_of_all_sizes_are_those_of_the_leaves(path: Path) -> None:
     with LedgerView.open(path) as view:
         leaves = view.leaves()

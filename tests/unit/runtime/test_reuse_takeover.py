@@ -1,6 +1,7 @@
 import hashlib
 import shutil
 import sqlite3
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from exporters.summary import summary
 from ledger import events as ev
 from ledger.canonical import BINARY_PIECE, Binary
+from ledger.codec import Header
 from ledger.errors import RunNotFound, StorageFailed
 from ledger.view import LedgerView
 from runtime.contracts import AttemptContext, Task
@@ -45,15 +47,16 @@ def test_a_source_that_cannot_be_read_for_a_moment_costs_tasks_that_run_again_an
 ) -> None:
     """What names the source stands in the events of the first task alone."""
     source(tmp_path)
-    real, left = LedgerView.raw, [nth]
+    real, left = LedgerView.stored, [nth]
 
-    def raw(view: LedgerView, seq: int) -> tuple[bytes, bytes]:
-        left[0] -= 1
-        if left[0] == -1:
-            raise StorageFailed("no more files can be opened")
-        return real(view, seq)
+    def stored(view: LedgerView, sequence: Iterable[int]) -> Iterator[tuple[Header, bytes]]:
+        for one in real(view, sequence):
+            left[0] -= 1
+            if left[0] == -1:
+                raise StorageFailed("no more files can be opened")
+            yield one
 
-    monkeypatch.setattr(LedgerView, "raw", raw)
+    monkeypatch.setattr(LedgerView, "stored", stored)
     agent = Agent()
     ran = reusing(tmp_path, agent)
     assert left[0] < 0
@@ -153,14 +156,15 @@ def test_a_damaged_task_of_the_source_runs_again(
     first = source(tmp_path)
     broken = first.of(ev.ResultRecorded, "b")[0]
     seq = next(r.seq for r in first.events if r.event is broken)
-    raw = LedgerView.raw
+    real = LedgerView.stored
 
-    def erased(self: LedgerView, wanted: int) -> tuple[bytes, bytes]:
-        if wanted == seq:
-            raise RunNotFound(f"the body of event {seq} was erased")
-        return raw(self, wanted)
+    def erased(view: LedgerView, sequence: Iterable[int]) -> Iterator[tuple[Header, bytes]]:
+        for header, body in real(view, sequence):
+            if header.seq == seq:
+                raise RunNotFound(f"the body of event {seq} was erased")
+            yield header, body
 
-    monkeypatch.setattr(LedgerView, "raw", erased)
+    monkeypatch.setattr(LedgerView, "stored", erased)
     agent = Agent()
     ran = reusing(tmp_path, agent)
     assert sorted(agent.asked) == ["b", "c"]
