@@ -1,7 +1,11 @@
 """Hours of a run in minutes: `python -m tests.crash.soak recorder|run FOLDER TASKS SAMPLES`.
 
-Half a second after half a second it writes down what the process holds: memory, open files, length
-of the -wal. An attempt of a real run takes about a minute, sixteen at once are 960 an hour.
+Half a second after half a second it writes down what the process holds: memory, objects (blocks of
+Python's allocator), open files, length of the -wal. An attempt of a real run takes about a minute,
+sixteen at once are 960 an hour.
+
+A reader of a ledger keeps up to 16 MiB of plain segments of each of its two streams. Here they are
+1 MiB: they are full after the first of many attempts, so that nothing can hide in them that grows.
 """
 
 import asyncio
@@ -15,6 +19,7 @@ from typing import Any
 from benchmarks.content import trajectory
 from benchmarks.run_events import record_run
 from exporters.live import LiveExport
+from ledger import segment
 from ledger.store import Ledger
 from runtime.contracts import AttemptContext, Task
 from runtime.recorder import Recorder
@@ -25,6 +30,7 @@ from runtime.surroundings import Surroundings
 from tests.fake_plugins import Listed, Scripted, plugins, request, task
 
 AT_ONCE = 16
+CACHE_BYTES = 1024 * 1024
 INTERVAL = 0.5
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -50,7 +56,12 @@ class Samples(threading.Thread):
     def run(self) -> None:
         while not self.over.wait(INTERVAL):
             lengths = [self._length(wal) for wal in self._folder.rglob("ledger.sqlite-wal")]
-            sample = {"rss": resident(), "fds": descriptors(), "wal": max(lengths, default=0)}
+            sample = {
+                "rss": resident(),
+                "fds": descriptors(),
+                "wal": max(lengths, default=0),
+                "blocks": sys.getallocatedblocks(),
+            }
             self._file.write(json.dumps(sample) + "\n")
 
     def _length(self, file: Path) -> int:
@@ -82,7 +93,7 @@ def soak_recorder(folder: Path, tasks: int) -> None:
     """Everything that a run records, and nothing else that a run does."""
     folder.mkdir()
     recorder = Recorder(Ledger.create(folder), Redactor({}))
-    asyncio.run(record_run(recorder, [Later(number) for number in range(tasks)]))  # type: ignore[arg-type]
+    asyncio.run(record_run(recorder, [Later(number) for number in range(tasks)]))  # type: ignore[misc]
     recorder.seal()
     recorder.close()
 
@@ -109,6 +120,7 @@ def soak_run(folder: Path, tasks: int) -> None:
 
 
 def main(how: str, folder: str, tasks: str, samples: str) -> None:
+    segment._CACHE_BYTES = CACHE_BYTES  # type: ignore[misc]
     sampling = Samples(Path(samples), Path(folder))
     sampling.start()
     {"recorder": soak_recorder, "run": soak_run}[how](Path(folder), int(tasks))
