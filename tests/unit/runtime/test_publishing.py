@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,23 @@ def test_a_watcher_that_breaks_does_not_end_the_following(
         await found.stop()
 
     asyncio.run(follow())
+
+
+def test_one_thread_takes_all_looks(recorder: Recorder, tmp_path: Path) -> None:
+    threads: set[int] = set()
+    looks: list[int] = []
+
+    def project(state: RunState, blobs: Blobs) -> None:
+        threads.add(threading.get_ident())
+        looks.append(state.size)
+
+    async def follow() -> None:
+        found = publisher(recorder, tmp_path, project)
+        for _ in range(5):
+            # Others work in the threads of the loop meanwhile.
+            await asyncio.gather(found.last(), *(asyncio.to_thread(sum, ()) for _ in range(8)))
+
+    asyncio.run(follow())
+    assert len(looks) == 5
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
