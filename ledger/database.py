@@ -149,11 +149,14 @@ def _named(path: str | Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _clear_empty(paths: Iterable[Path]) -> None:
-    """Remove what SQLite emptied and could not remove itself."""
+def _clear_left(paths: Iterable[Path]) -> None:
+    """Remove what SQLite has no more use for, and could not remove itself.
+
+    What it emptied, and the index of a -wal, which says nothing without one.
+    """
     for path in paths:
         with suppress(OSError):
-            if not path.lstat().st_size:
+            if path.name.endswith("-shm") or not path.lstat().st_size:
                 path.unlink()
 
 
@@ -275,7 +278,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             raise LedgerDamaged(f"{self.path}: {error}") from error
         self.close()
-        _clear_empty(opening.companions(self.path))
+        _clear_left(opening.companions(self.path))
         mode = stat.S_IMODE(self.path.stat().st_mode)
         if mode & WRITE_BITS:
             self.path.chmod(mode & ~WRITE_BITS)

@@ -53,10 +53,16 @@ def sweep(place: Path, *words: str, **environment: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def may_miss(one: dict[str, Any]) -> bool:
+    """Threads come in another order each time; the files of an export are synced by several."""
+    is_export = one["program"].startswith("export")
+    return PROGRAMS[one["program"]].threads or (is_export and one["call"].startswith("fsync("))
+
+
 def check(met: list[dict[str, Any]]) -> None:
     wrong = [one for one in met if one["found"] is not None]
     assert not wrong, json.dumps(wrong[:5], indent=1)
-    missed = [one for one in met if not one["hit"] and not PROGRAMS[one["program"]].threads]
+    missed = [one for one in met if not one["hit"] and not may_miss(one)]
     assert not missed, json.dumps(missed[:5], indent=1)
 
 

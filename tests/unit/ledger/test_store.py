@@ -859,14 +859,15 @@ def test_a_seal_that_broke_off_before_its_checkpoint_gets_it_from_the_next_openi
     check_ledger(path)
 
 
-def test_an_emptied_wal_that_could_not_be_removed_goes_when_the_ledger_is_folded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("suffix", "data"), [("-wal", b""), ("-shm", bytes(32768))])
+def test_what_sqlite_could_not_remove_goes_when_the_ledger_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, data: bytes
 ) -> None:
-    real, wal = Database._single, tmp_path / "ledger.sqlite-wal"
+    real, left = Database._single, tmp_path / f"ledger.sqlite{suffix}"
 
     def leaves_it(self: Database) -> bool:
         found = real(self)
-        wal.touch()
+        left.write_bytes(data)
         return found
 
     with Ledger.create(tmp_path) as ledger:
@@ -874,7 +875,7 @@ def test_an_emptied_wal_that_could_not_be_removed_goes_when_the_ledger_is_folded
         with monkeypatch.context() as patch:
             patch.setattr(Database, "_single", leaves_it)
             ledger.seal()
-    assert not wal.exists()
+    assert not left.exists()
     check_ledger(tmp_path)
 
 
