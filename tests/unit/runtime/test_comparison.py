@@ -118,7 +118,7 @@ def test_the_run_id_is_no_setting_and_the_versions_are() -> None:
 def test_the_very_same_attempts_are_counted() -> None:
     def side(*identities: bytes) -> RunState:
         return run(
-            *(task(str(n), [judged(True, result_address=i)]) for n, i in enumerate(identities))
+            *(task(str(n), [judged(True, result_address=i * 32)]) for n, i in enumerate(identities))
         )
 
     assert compare_runs(side(b"1", b"2", b"3"), side(b"1", b"2", b"x")).shared == 2
