@@ -80,12 +80,12 @@ CHEATS = {
         "def f(x):\n    return None\n"
     ),
     "writes reports of its own": (
-        "import os\nfor fd in range(3, 32):\n"
+        "import os\nfor fd in range(3, 1024):\n"
         '    try:\n        os.write(fd, b\'{"source": 0, "outcomes": [true, true]}\\n\')\n'
         "    except OSError:\n        pass\ndef f(x):\n    return None\n"
     ),
     "writes a deep report": (
-        "import os\nfor fd in range(3, 32):\n"
+        "import os\nfor fd in range(3, 1024):\n"
         "    try:\n        os.write(fd, b'[' * 50000 + b'\\n')\n"
         "    except OSError:\n        pass\ndef f(x):\n    return x + 1\n"
     ),
