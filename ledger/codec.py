@@ -143,27 +143,22 @@ def encode_body(event: Event, salt: bytes, spill: canonical.Spill) -> bytes:
 
     Raises ValueRefused with the path of the first value that has no canonical form.
     """
-    fields = event.__dict__
-    if all(fields[name] is None for name in _cut_names(type(event))):
+    cut = _cut(type(event))
+    members = _members(event, salt, cut)
+    if cut.isdisjoint(members):
         try:
             # Nothing is cut: one pass writes it all.
-            return canonical.encode(_members_of(event, salt))
+            return canonical.encode(members)
         except ValueRefused:
             pass  # and is named below, with the path in the event
-    members = []
-    for name, key, cut in _members(type(event)):
-        if cut is None:
-            encoded = b'"%s"' % salt.hex().encode() if name == "salt" else b"%d" % event.v
-        else:
-            value = getattr(event, name)
-            if value is None:
-                continue
-            try:
-                encoded = canonical.encode(value, spill) if cut else canonical.encode(_tree(value))
-            except ValueRefused as error:
-                raise ValueRefused(f"$.{name}{error.path[1:]}", error.why) from error
-        members.append(key + encoded)
-    return b"{" + b",".join(members) + b"}"
+    encoded = []
+    for name in sorted(members):
+        try:
+            value = canonical.encode(members[name], spill if name in cut else None)
+        except ValueRefused as error:
+            raise ValueRefused(f"$.{name}{error.path[1:]}", error.why) from error
+        encoded.append(b'"%s":%s' % (name.encode(), value))
+    return b"{" + b",".join(encoded) + b"}"
 
 
 def decode_event(header: Header, body: bytes) -> AnyEvent:
@@ -203,11 +198,9 @@ def is_canonical_spelling(body: bytes) -> bool:
 
     Envelopes are decoded in one spelling only: all else is JSON with its keys in order.
     """
-    try:
-        return orjson.dumps(orjson.loads(body), option=orjson.OPT_SORT_KEYS) == body
-    except orjson.JSONEncodeError:
-        # Envelopes nest deeper than orjson writes at once.
-        return _spell_members(body) == body
+    spelled = canonical.spelled_again(body)
+    # None: envelopes nest deeper than can be written at once.
+    return (_spell_members(body) if spelled is None else spelled) == body
 
 
 def _spell_members(body: bytes) -> bytes | None:
@@ -244,32 +237,20 @@ def _first_fault(error: ValidationError) -> str:
     return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
 
 
-def _members_of(event: Event, salt: bytes) -> dict[str, object]:
-    """The body as plain objects; the canonical form puts its members in order."""
+def _members(event: Event, salt: bytes, cut: frozenset[str]) -> dict[str, object]:
+    """The members of a body as plain objects; those that are cut are as they were given."""
     members: dict[str, object] = {"salt": salt.hex(), "v": event.v}
     for name, value in event.__dict__.items():
         if value is not None and name not in _IN_HEADER:
-            members[name] = value if type(value) in _SCALARS else _tree(value)
+            is_plain = name in cut or type(value) in _SCALARS
+            members[name] = value if is_plain else _tree(value)
     return members
 
 
 @functools.cache
-def _cut_names(model: type[Event]) -> tuple[str, ...]:
+def _cut(model: type[Event]) -> frozenset[str]:
     """The fields of an event type whose large values are cut."""
-    return tuple(name for name, _, cut in _members(model) if cut)
-
-
-@functools.cache
-def _members(model: type[Event]) -> tuple[tuple[str, bytes, bool | None], ...]:
-    """Each body member of an event type in order: name, encoded key, whether large values are cut.
-
-    The last is None for the two members that every body has besides the fields.
-    """
-    members: dict[str, bool | None] = {"salt": None, "v": None}
-    for name, field in model.model_fields.items():
-        if name not in _IN_HEADER:
-            members[name] = CUT in field.metadata
-    return tuple((name, b'"%s":' % name.encode(), members[name]) for name in sorted(members))
+    return frozenset(n for n, field in model.model_fields.items() if CUT in field.metadata)
 
 
 def _tree(value: Any) -> object:

@@ -20,7 +20,7 @@ b'{"$acl.$acl":{"$acl":["int","10000000000000000"]},"a":[1,null],"b":1.0}'
 """
 
 from ledger.canonical.cutting import Spill
-from ledger.canonical.decoding import decode, decode_canonical, is_canonical
+from ledger.canonical.decoding import decode, decode_canonical, is_canonical, spelled_again
 from ledger.canonical.encoding import encode, has_envelopes
 from ledger.canonical.pruning import prune
 from ledger.canonical.references import (
@@ -62,4 +62,5 @@ __all__ = [
     "reachable",
     "references",
     "resolve",
+    "spelled_again",
 ]

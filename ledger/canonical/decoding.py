@@ -65,17 +65,18 @@ def decode_canonical(data: bytes) -> object:
     is spelled once more, as it was read.
     """
     value = decode(data)
-    if not has_envelopes(data):
-        spelled = dump(value)
-    else:
-        try:
-            spelled = dump(orjson.loads(data))
-        except orjson.JSONEncodeError:
-            # Envelopes nest deeper than orjson writes at once.
-            spelled = encode(value)
-    if spelled != data:
+    spelled = spelled_again(data) if has_envelopes(data) else dump(value)
+    if (encode(value) if spelled is None else spelled) != data:
         raise LedgerDamaged("not spelled in the canonical form")
     return value
+
+
+def spelled_again(data: bytes) -> bytes | None:
+    """Write JSON with its keys in order; None if it nests deeper than is written at once."""
+    try:
+        return dump(orjson.loads(data))
+    except orjson.JSONEncodeError:
+        return None
 
 
 def is_canonical(data: bytes) -> bool:

@@ -382,10 +382,7 @@ def test_envelopes_that_nest_deeper_than_json_is_written_are_canonical_all_the_s
 
 def test_every_event_type_has_its_value_fields_marked_for_cutting() -> None:
     cut = {
-        f"{model.__name__}.{name}"
-        for model in ev.BY_CODE.values()
-        for name, _, is_cut in codec._members(model)
-        if is_cut
+        f"{model.__name__}.{name}" for model in ev.BY_CODE.values() for name in codec._cut(model)
     }
     assert {"ResultRecorded.trajectory", "CallStarted.messages", "TaskReused.leaves"} <= cut
     assert "TasksSelected.tasks" not in cut
