@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from ledger import events as ev
-from ledger.packed import Field, Layout, Packed, Rare
+from ledger.packed import Field, Layout, Packed, Rare, rare_or_none
 from ledger.transitions import ERROR_STATUSES
 
 Measures = dict[str, bool | int | float]
 
 _PLACE: Final = struct.Struct(">Q")
 _NO_MEASURES: Final[Measures] = {}
-
-
-def _none() -> None:
-    """What is not there."""
 
 
 def _nothing() -> Measures:
@@ -121,9 +117,9 @@ class AttemptState(Packed):
     fatal: Field[bool] = _layout.word(False, True)
     origin_erased: Field[bool] = _layout.word(False, True)
 
-    origin: Rare[Origin | None] = Rare(_none, shared=True)
-    claim: Rare[ev.Claim | None] = Rare(_none, shared=True)
-    elsewhere: Rare[tuple[Spend, Spend] | None] = Rare(_none, shared=True)
+    origin: Rare[Origin | None] = rare_or_none()
+    claim: Rare[ev.Claim | None] = rare_or_none()
+    elsewhere: Rare[tuple[Spend, Spend] | None] = rare_or_none()
     metrics: Rare[Measures] = Rare(_nothing, shared=True)
     measures: Rare[Measures] = Rare(_nothing, shared=True)
     spend = Rare(Spend)

@@ -184,3 +184,12 @@ class Rare(Field[T]):
         if one.rare is None:
             one.rare = {}
         one.rare[self._name] = value
+
+
+def rare_or_none() -> "Rare[Any]":
+    """A field that is None for most objects."""
+    return Rare(_none, shared=True)
+
+
+def _none() -> None:
+    """What is not there."""

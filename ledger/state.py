@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, get_args
 from ledger import events as ev
 from ledger.attempt_state import AttemptState, Origin, Spend
 from ledger.errors import RunNotFound
-from ledger.packed import Field, Layout, Packed, Rare
+from ledger.packed import Field, Layout, Packed, Rare, rare_or_none
 from ledger.tlog import Frontier
 from ledger.view import spell_time
 
@@ -19,10 +19,6 @@ TaskStage = Literal["pending", "running", "done", "error", "cancelled"]
 Bin = Literal["evaluated", "error", "skipped", "missing"]
 
 _NO_ATTEMPTS: Final[dict[int, AttemptState]] = {}
-
-
-def _none() -> None:
-    """What is not there."""
 
 
 _layout: Final = Layout()
@@ -53,9 +49,9 @@ class TaskState(Packed):
     stopped_early: Field[bool] = _layout.word(False, True)
     origin_erased: Field[bool] = _layout.word(False, True)
 
-    origin: Rare[Origin | None] = Rare(_none, shared=True)
-    claim: Rare[ev.Claim | None] = Rare(_none, shared=True)
-    source_checksum: Rare[str | None] = Rare(_none, shared=True)
+    origin: Rare[Origin | None] = rare_or_none()
+    claim: Rare[ev.Claim | None] = rare_or_none()
+    source_checksum: Rare[str | None] = rare_or_none()
     erased: Rare[list[int]] = Rare(list)
     """Its own events whose body is gone, without those of its attempts."""
 

@@ -78,8 +78,7 @@ def _all_of(part: Part) -> dict[str, Any]:
     """Everything that `redact_event` looks at."""
     return {
         name: value if type(value) in _PLAIN else _seen(name, value)
-        for name, value in part.__dict__.items()
-        if value is not None and name not in _OURS
+        for name, value in _fields(part)
     }
 
 
