@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -101,7 +101,8 @@ def _beside(root: Path) -> Iterator[Folder]:
     """A staging directory next to a target that is not there, or empty; gone afterwards."""
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
-        _clear_stale(root)
+        stages = re.compile(re.escape(_stage_prefix(root)) + "[0-9a-f]{16}")
+        clear_abandoned(root.parent, lambda path: stages.fullmatch(path.name))
         stage = _locked_stage(root)
     except OSError as error:
         raise ExportRefused(f"{root} cannot be made: {error.strerror}") from error
@@ -129,15 +130,17 @@ def _stage_prefix(root: Path) -> str:
     return f"{TEMPORARY}{re.sub(r'[^A-Za-z0-9._=-]+', '_', root.name)[:100]}-"
 
 
-def _clear_stale(root: Path) -> None:
-    """Remove staging directories of this target whose exporters are dead: their locks are free."""
-    pattern = re.compile(re.escape(_stage_prefix(root)) + "[0-9a-f]{16}")
-    for path in root.parent.iterdir():
-        if not pattern.fullmatch(path.name):
-            continue
-        with suppress(OSError, ExportRefused), Folder.open(path) as stale:
-            if stale.try_lock():
-                shutil.rmtree(stale.path, ignore_errors=True)
+def clear_abandoned(parent: Path, is_stage: Callable[[Path], object]) -> None:
+    """Remove those staging directories in `parent` whose exporters are dead: their locks are free.
+
+    `is_stage` tells which are staging directories of the caller's. Raises OSError where `parent`
+    cannot be read.
+    """
+    for path in parent.iterdir():
+        if is_stage(path):
+            with suppress(OSError, ExportRefused), Folder.open(path) as stale:
+                if stale.try_lock():
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

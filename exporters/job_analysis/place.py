@@ -1,7 +1,6 @@
 """Putting an analysis into its directory: whole, by one rename, in the place of an earlier one."""
 
 import os
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from exporters.folder import Folder
 from exporters.identity import Identity
 from exporters.job_analysis.manifest import MANIFEST, AnalysisManifest, read_analysis_manifest
 from exporters.paths import TEMPORARY
-from exporters.write import inside
+from exporters.write import clear_abandoned, inside
 from ledger.errors import ExportRefused
 
 # What stands in a staging directory; no export has such names.
@@ -73,7 +72,7 @@ def place_analysis(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         parent = target.parent.resolve()
-        _clear_stale(parent)
+        clear_abandoned(parent, _is_stage)
         with inside(parent) as stage:
             stage.try_lock()
             count = 0
@@ -90,13 +89,8 @@ def place_analysis(
     return count
 
 
-def _clear_stale(parent: Path) -> None:
-    """Remove what killed programs made here of an analysis: the locks are free."""
-    for path in parent.iterdir():
-        if path.name.startswith(TEMPORARY) and any((path / name).is_dir() for name in _PARTS):
-            with suppress(OSError, ExportRefused), Folder.open(path) as stale:
-                if stale.try_lock():
-                    shutil.rmtree(path, ignore_errors=True)
+def _is_stage(path: Path) -> bool:
+    return path.name.startswith(TEMPORARY) and any((path / name).is_dir() for name in _PARTS)
 
 
 def _refuse(target: Path, identity: Identity, *, force: bool) -> None:

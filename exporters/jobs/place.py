@@ -22,7 +22,7 @@ from exporters.identity import Identity
 from exporters.jobs.job import AS_USUAL, LAYOUT, JobOptions, job_files
 from exporters.jobs.names import job_name, second_name
 from exporters.manifest import Manifest, read_manifest
-from exporters.write import fill
+from exporters.write import clear_abandoned, fill
 from ledger.errors import ExportRefused
 from ledger.state import RunState
 from ledger.view import Blobs
@@ -202,7 +202,8 @@ def _staged(target: Path) -> Iterator[Folder]:
     """A locked staging directory beside the target; gone afterwards."""
     path = target.parent / f"{STAGE}{target.name}.{os.getpid()}"
     try:
-        _clear_stale(target)
+        stages = re.compile(re.escape(f"{STAGE}{target.name}") + r"\.[0-9]+(\.old)?")
+        clear_abandoned(target.parent, lambda found: stages.fullmatch(found.name))
         stage = _locked(path)
     except OSError as error:
         raise _cannot(path, error) from error
@@ -223,16 +224,6 @@ def _locked(path: Path) -> Folder:
             if stage.try_lock() and stage.is_current():
                 return stage
             stage.close()
-
-
-def _clear_stale(target: Path) -> None:
-    """Remove what dead processes left of this job: their locks are free."""
-    ours = re.compile(re.escape(f"{STAGE}{target.name}") + r"\.[0-9]+(\.old)?")
-    for path in target.parent.iterdir():
-        if ours.fullmatch(path.name):
-            with suppress(OSError, ExportRefused), Folder.open(path) as stale:
-                if stale.try_lock():
-                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _clear(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Putting an analysis into its directory."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_what_a_killed_analysis_left_goes_with_the_next_one_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = archive_runs.write(tmp_path / "run")
-    monkeypatch.setattr(place.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     with monkeypatch.context() as patch:
         patch.setattr(place, "_swap", _killed)
         with pytest.raises(KeyboardInterrupt):
