@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
+from tests.fuzz import trees
+
 
 class Target(ABC):
     """One entry point of the product for what strangers wrote."""
@@ -32,6 +34,21 @@ class Target(ABC):
 
         Errors of the AclError tree may leave it. AssertionError says what does not hold.
         """
+
+
+class TreeTarget(Target):
+    """One that is given trees of files, told as recipes."""
+
+    recipes: trees.Recipes
+
+    def seeds(self) -> Iterable[bytes]:
+        return self.recipes.seeds()
+
+    def mutate(self, data: bytes, others: Sequence[bytes], random: Random) -> bytes:
+        return self.recipes.mutate(data, others, random)
+
+    def reduced(self, data: bytes) -> Iterator[bytes]:
+        return trees.reduced(data)
 
 
 def holds(fact: object, why: str) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from ledger.errors import ExportRefused
 from tests.fuzz import trees
 from tests.fuzz.bounds import memory_folder
 from tests.fuzz.strings import shape
-from tests.fuzz.target import Target, holds
+from tests.fuzz.target import TreeTarget, holds
 from tests.fuzz.targets.ledger import LedgerTarget, kept
 from tests.signed_ledgers import LAB, make
 
@@ -103,7 +103,7 @@ class Commands(LedgerTarget):
         return f"{command} {status} {shape(told[:200])}"
 
 
-class Tiles(Target):
+class Tiles(TreeTarget):
     """What differs from what the ledger gives is found; nobody else's files are written over."""
 
     name = "tiles"
@@ -121,15 +121,6 @@ class Tiles(Target):
             held = trees.contents(home / "tiles")
             found["tiles"] = {name: data for name, data in held.items() if isinstance(data, bytes)}
         return found
-
-    def seeds(self) -> Iterable[bytes]:
-        return self.recipes.seeds()
-
-    def mutate(self, data: bytes, others: Sequence[bytes], random: Random) -> bytes:
-        return self.recipes.mutate(data, others, random)
-
-    def reduced(self, data: bytes) -> Iterator[bytes]:
-        return trees.reduced(data)
 
     def prepare(self, data: bytes, home: Path) -> None:
         trees.write(self.recipes.tree(data), home / "tiles")

@@ -3,10 +3,9 @@
 import hashlib
 import json
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from exporters.details import LAYOUT, export_details
@@ -24,7 +23,7 @@ from tests.compat.freeze import LEDGERS
 from tests.fuzz import strings, trees
 from tests.fuzz.bounds import memory_folder
 from tests.fuzz.reached import ROOT
-from tests.fuzz.target import Target, holds
+from tests.fuzz.target import TreeTarget, holds
 from tests.fuzz.targets.ledger import broken
 from tests.fuzz.trees import Tree
 
@@ -32,7 +31,7 @@ DATA = ROOT / "tests" / "data"
 _MOST_FILES = 24
 
 
-class Importing(Target):
+class Importing(TreeTarget):
     """Importers refuse by name, or make an intact ledger; the source stays as it is."""
 
     def __init__(self, name: str) -> None:
@@ -41,15 +40,6 @@ class Importing(Target):
         self.recipes = trees.Recipes(_BASES[name])
         self._before: Any = None
         self._is_sampled = False
-
-    def seeds(self) -> Iterable[bytes]:
-        return self.recipes.seeds()
-
-    def mutate(self, data: bytes, others: Sequence[bytes], random: Random) -> bytes:
-        return self.recipes.mutate(data, others, random)
-
-    def reduced(self, data: bytes) -> Iterator[bytes]:
-        return trees.reduced(data)
 
     def prepare(self, data: bytes, home: Path) -> None:
         trees.write(self.recipes.tree(data), home / "source")
@@ -302,4 +292,4 @@ _BASES = {
     "swebench": _swebench,
     "tau_bench": _tau_bench,
 }
-IMPORTS: tuple[Target, ...] = tuple(map(Importing, _BASES))
+IMPORTS: tuple[TreeTarget, ...] = tuple(map(Importing, _BASES))

@@ -1,8 +1,7 @@
 """Run directories from strangers: read, verified, written to again, and projected."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from random import Random
 
 from exporters import find_exporter
 from exporters.identity import Identity
@@ -14,7 +13,7 @@ from ledger.verify import verify
 from runtime.replay import replay
 from tests.fuzz import trees
 from tests.fuzz.ledgers import FILE, LedgerRecipes, original_leaves
-from tests.fuzz.target import Target, holds
+from tests.fuzz.target import TreeTarget, holds
 
 _KEPT = (FILE, f"{FILE}-wal")
 # What stands for more than this is not put together: SQLite and memory are bounded elsewhere.
@@ -22,20 +21,11 @@ _BUDGET = 1 << 24
 LAYOUTS = ("details", "jobs", "agentcompass", "csv", "jsonl", "tiles", "parquet")
 
 
-class LedgerTarget(Target):
+class LedgerTarget(TreeTarget):
     """Mutations of run directories."""
 
     recipes = LedgerRecipes()
     original: tuple[bytes, bytes]
-
-    def seeds(self) -> Iterable[bytes]:
-        return self.recipes.seeds()
-
-    def mutate(self, data: bytes, others: Sequence[bytes], random: Random) -> bytes:
-        return self.recipes.mutate(data, others, random)
-
-    def reduced(self, data: bytes) -> Iterator[bytes]:
-        return trees.reduced(data)
 
     def prepare(self, data: bytes, home: Path) -> None:
         trees.write(self.recipes.tree(data), home / "results" / "run")
