@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exporters.details import export_details
 from ledger import LedgerView
 from ledger.errors import AclError
 from ledger.fold import fold
@@ -150,36 +149,9 @@ def check_batches(events: Sequence[Said], told: Told, others: set[int]) -> None:
 # -- what a run amounts to -------------------------------------------------------------------------
 
 
-def state_of(run: Path) -> RunState:
-    with LedgerView.open(run) as view:
-        return fold(view.events())
-
-
 def done(state: RunState) -> set[str]:
     """The tasks that the next run takes over."""
     return {name for name, t in state.tasks.items() if t.stage == "done" and not t.has_error}
-
-
-def metrics(run: Path) -> tuple[dict[str, float], dict[str, Any]]:
-    _, _, event = state_of(run).metrics[-1]
-    return dict(event.metrics), dict(event.details)
-
-
-def projected(run: Path) -> dict[str, Any]:
-    """The details and counts of a run, lineage set aside."""
-    found: dict[str, Any] = {}
-    with LedgerView.open(run) as view:
-        for file in export_details(fold(view.events()), view):
-            if file.path.startswith("details/") or file.path == ".summary_counts.json":
-                data = file.data if isinstance(file.data, bytes) else b"".join(file.data)
-                found[file.path] = _without(json.loads(data), {"acl", "reused"})
-    return found
-
-
-def _without(value: Any, names: set[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _without(item, names) for key, item in value.items() if key not in names}
-    return [_without(item, names) for item in value] if isinstance(value, list) else value
 
 
 def size_of(run: Path) -> int:

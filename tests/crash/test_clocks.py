@@ -16,10 +16,10 @@ from runtime.runner import run
 from runtime.surroundings import Surroundings
 from tests import events_of as say
 from tests.crash.disks import ROOT
-from tests.crash.killing import metrics, state_of
 from tests.crash.running import main_run
 from tests.fake_plugins import Listed, Scripted, at_once, plugins, read, request, task
 from tests.ledger_checks import check_ledger
+from tests.run_comparison import metrics, state_of
 
 START = 1_700_000_000_000_000_000
 

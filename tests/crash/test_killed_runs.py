@@ -6,15 +6,9 @@ from pathlib import Path
 import pytest
 
 from ledger.state import RunState
-from tests.crash.killing import (
-    Program,
-    check_left,
-    done,
-    metrics,
-    projected,
-    state_of,
-)
+from tests.crash.killing import Program, check_left, done
 from tests.crash.running import TASKS
+from tests.run_comparison import metrics, projected, state_of
 
 # How often a chain of runs is killed before the last one may end, and how many chains there are.
 KILLS = 3

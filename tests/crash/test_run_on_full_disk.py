@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.crash.disks import ROOT, ext4, tmpfs
-from tests.crash.killing import Program, check_left, metrics, projected, read_told
+from tests.crash.killing import Program, check_left, read_told
 from tests.crash.running import TASKS
+from tests.run_comparison import metrics, projected
 
 Disk = Callable[[Path], list[str]]
 DISKS = [

@@ -10,8 +10,8 @@ import pytest
 
 from ledger import LedgerView
 from tests.crash.disks import ROOT
-from tests.crash.killing import state_of
 from tests.ledger_checks import check_ledger
+from tests.run_comparison import state_of
 
 ASK = ["--benchmark", "acl-arith", "--harness", "calculator", "--model", "none", "--limit", "4"]
 
