@@ -118,16 +118,26 @@ def _locked_stage(root: Path) -> Folder:
     while True:
         path = root.parent / f"{_stage_prefix(root)}{secrets.token_hex(8)}"
         path.mkdir()
-        stage = Folder.open(path)
-        # Whoever cleans up may have come between; then this is not the directory any more.
-        if stage.try_lock() and stage.is_current():
+        stage = lock_stage(path)
+        if stage is not None:
             return stage
-        stage.close()
 
 
 def _stage_prefix(root: Path) -> str:
     # Short whatever the target is called: a name has at most 255 bytes.
     return f"{TEMPORARY}{re.sub(r'[^A-Za-z0-9._=-]+', '_', root.name)[:100]}-"
+
+
+def lock_stage(path: Path) -> Folder | None:
+    """Lock a staging directory that was just made; None where one who clears up came between."""
+    try:
+        stage = Folder.open(path)
+    except FileNotFoundError:
+        return None
+    if stage.try_lock() and stage.is_current():
+        return stage
+    stage.close()
+    return None
 
 
 def clear_abandoned(parent: Path, is_stage: Callable[[Path], object]) -> None:

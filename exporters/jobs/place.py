@@ -22,7 +22,7 @@ from exporters.identity import Identity
 from exporters.jobs.job import AS_USUAL, LAYOUT, JobOptions, job_files
 from exporters.jobs.names import job_name, second_name
 from exporters.manifest import Manifest, read_manifest
-from exporters.write import clear_abandoned, fill
+from exporters.write import clear_abandoned, fill, lock_stage
 from ledger.errors import ExportRefused
 from ledger.state import RunState
 from ledger.view import Blobs
@@ -217,13 +217,11 @@ def _staged(target: Path) -> Iterator[Folder]:
 def _locked(path: Path) -> Folder:
     while True:
         _clear(path)
-        with suppress(FileExistsError, FileNotFoundError):
+        with suppress(FileExistsError):
             path.mkdir()
-            stage = Folder.open(path)
-            # Whoever clears up may have come between; then this is not the directory any more.
-            if stage.try_lock() and stage.is_current():
+            stage = lock_stage(path)
+            if stage is not None:
                 return stage
-            stage.close()
 
 
 def _clear(path: Path) -> None:

@@ -52,7 +52,8 @@ class Pieces:
         self._source = source
         self._extent = extent
         self._stream = Stream(source, "blobsegment", extent.blobsegments)
-        self._facts = sqlite3.connect("", isolation_level=None)
+        # A verification that nobody finishes may be dropped, and this closed, in any thread.
+        self._facts = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._facts.execute("PRAGMA journal_mode = OFF")
         self._facts.executescript(_TABLES)
         self._missing: set[bytes] = set()

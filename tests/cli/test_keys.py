@@ -399,7 +399,8 @@ def test_a_checkpoint_signed_by_another_than_it_says_is_broken(
     beside = sealed / "ledger.checkpoint"
     parsed = note.parse_note(beside.read_bytes())
     (line,) = parsed.signatures
-    forged = note.Signature(line.name, line.key_id, line.signature[:-1] + b"\0")
+    *most, last = line.signature
+    forged = note.Signature(line.name, line.key_id, bytes([*most, last ^ 1]))
     beside.write_bytes(note.format_note(note.SignedNote(parsed.text, (forged,))))
     said = acl("verify", sealed, "--key", KEY.verifier.encode(), "--json")
     assert said.status == 4

@@ -9,13 +9,15 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import exporters.write
 from exporters import OutFile
 from exporters.folder import Folder
 from exporters.identity import Identity
-from exporters.write import write_tree
+from exporters.write import clear_abandoned, write_tree
 from ledger.errors import ExportRefused, LedgerDamaged
 
 IDENTITY = Identity("run-1", "ab" * 16, 10, "cd" * 32)
@@ -394,6 +396,27 @@ def test_exporters_of_one_target_do_no_harm_to_each_other(tmp_path: Path) -> Non
     assert len(found) == 10
     assert len(set(found.values())) == 1
     assert sorted(path.name for path in target.iterdir()) == ["MANIFEST.json", "details"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_staging_directory_that_another_clears_up_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Folder.open
+    cleared = []
+
+    def open_late(path: Path) -> Folder:
+        if not cleared:
+            cleared.append(path)
+            clear_abandoned(tmp_path, lambda found: found == path)
+            assert not path.exists()
+        return opened(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exporters.write, "Folder", SimpleNamespace(open=open_late))
+        write(tmp_path / "out", TWO)
+    assert len(cleared) == 1
+    assert tree(tmp_path / "out") == {"a.json": b"one", "details/b.json": b"two"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

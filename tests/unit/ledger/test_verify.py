@@ -1,8 +1,11 @@
+import gc
 import hashlib
 import json
 import os
 import shutil
 import sqlite3
+import sys
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,6 +56,25 @@ def codes(findings: list[Finding]) -> set[str]:
 def of(findings: list[Finding], code: str) -> Finding:
     (found,) = [finding for finding in findings if finding.code == code]
     return found
+
+
+# --- how it is used ------------------------------------------------------------------------------
+
+
+def test_a_verification_that_is_dropped_half_way_ends_quietly_in_any_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", failures.append)
+    forge(path, "DELETE FROM event WHERE seq = 5")
+    found = verify(path)
+    assert any(finding.code == "event_missing" for finding in found)
+    held = [found]
+    del found
+    thread = threading.Thread(target=lambda: (held.clear(), gc.collect()))
+    thread.start()
+    thread.join()
+    assert failures == []
 
 
 # --- a healthy ledger ----------------------------------------------------------------------------
