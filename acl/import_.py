@@ -92,11 +92,13 @@ def _remarks(report: Any, *, placed: bool) -> list[dict[str, str]]:
 def _new_ledger(signers: Any, directory: Path) -> Any:
     import os
 
+    from ledger.segment import AT_REST
     from ledger.store import Ledger
     from runtime.recorder import Recorder
     from runtime.redact import Redactor
 
-    return Recorder(Ledger.create(directory), Redactor(os.environ), signers=signers)
+    ledger = Ledger.create(directory, packing=AT_REST)
+    return Recorder(ledger, Redactor(os.environ), signers=signers)
 
 
 def _entering(results_dir: Path, signers: Any, directory: Path, ledger_id: bytes) -> Any:

@@ -24,7 +24,7 @@ import zstandard
 from ledger import schema
 from ledger.opening import LEDGER_NAME, Source
 from ledger.records import Records
-from ledger.segment import LEVEL, LIMIT
+from ledger.segment import RUNNING
 
 _HASH: Final = 2**62
 
@@ -42,18 +42,18 @@ class _Stream:
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, int, int, bytes]] = []
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False)
+        self._compressor = zstandard.ZstdCompressor(level=RUNNING.level, write_content_size=False)
         self._frame = self._compressor.compressobj()
         self._segment = self._part = self._plain = self._flushed = 0
         self._out: list[bytes] = []
 
     def write(self, record: bytes) -> tuple[int, int]:
-        if self._plain and self._plain + len(record) > LIMIT:
+        if self._plain and self._plain + len(record) > RUNNING.segment_bytes:
             self._finish()
         place = self._segment, self._plain
         self._out.append(record)
         self._plain += len(record)
-        if self._plain >= LIMIT:
+        if self._plain >= RUNNING.segment_bytes:
             self._finish()
         return place
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.counting import written
 from ledger.opening import LEDGER_NAME
+from ledger.segment import AT_REST
 from ledger.store import Ledger
 from runtime.importers.door import import_path
 from runtime.recorder import Recorder
@@ -34,7 +35,7 @@ def main(source: Path, results: Path, *, keep: bool) -> None:
 
 
 def _create(directory: Path) -> Recorder:
-    return Recorder(Ledger.create(directory), Redactor(os.environ))
+    return Recorder(Ledger.create(directory, packing=AT_REST), Redactor(os.environ))
 
 
 if __name__ == "__main__":

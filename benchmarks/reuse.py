@@ -29,7 +29,7 @@ from exporters.write import write_tree
 from ledger import LedgerView, fold
 from ledger import events as ev
 from ledger.schema import PART_BITS
-from ledger.segment import LEVEL, MAX_RECORD
+from ledger.segment import MAX_RECORD, RUNNING
 from ledger.store import Ledger
 from runtime.contracts import AttemptContext, Benchmark, Task
 from runtime.models import RunRequest
@@ -134,7 +134,7 @@ def _again(source: sqlite3.Connection, new: sqlite3.Connection, table: str) -> N
             if frame:
                 plain = zstandard.ZstdDecompressor().stream_reader(frame).read(MAX_RECORD)
                 digest = hashlib.sha256(plain).digest()
-                again = zstandard.ZstdCompressor(level=LEVEL).compress(plain)
+                again = zstandard.ZstdCompressor(level=RUNNING.level).compress(plain)
                 new.execute("INSERT INTO content(hash, data) VALUES (?, ?)", (digest, again))
             frame, held = b"", segment
         frame += data

@@ -18,6 +18,7 @@ from benchmarks.payloads import payload_file
 from benchmarks.streams import Held, hold, solid
 from benchmarks.subjects import AGENTCOMPASS, BUILD, INSPECT, Peers, Told, module, scratch
 from ledger.opening import LEDGER_NAME
+from ledger.segment import AT_REST
 from runtime.importers.samples import unpack_sample
 
 COUNTS: Final = (100, 400, 1_600, 6_400)
@@ -109,7 +110,7 @@ def imported(report: Report, name: str, paths: list[Path], place: Path) -> None:
     together: Told = {key: sum(one[key] for one in told) for key in ("written", "bytes")}
     _written(report, name, "ours", together)
     report.ratio(f"written / final, {name}", _ratio(together), most=2.5)
-    held = [hold(Path(one["ledger"])) for one in told]
+    held = [hold(Path(one["ledger"]), AT_REST) for one in told]
     _final(report, name, held, together["bytes"], [*_files(paths)])
 
 

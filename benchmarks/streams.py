@@ -13,7 +13,7 @@ from ledger.codec import decode_event
 from ledger.events import OriginalRecorded
 from ledger.opening import Source
 from ledger.records import Record, Records
-from ledger.segment import SegmentWriter
+from ledger.segment import RUNNING, Packing, SegmentWriter
 
 _LONG: Final = 27
 
@@ -22,6 +22,7 @@ _LONG: Final = 27
 class Held:
     """The content of one ledger; `own` are the pieces that more than kept originals refer to."""
 
+    packing: Packing = RUNNING
     records: list[Record] = field(default_factory=list)
     pieces: dict[bytes, bytes] = field(default_factory=dict)
     own: set[bytes] = field(default_factory=set)
@@ -40,12 +41,20 @@ class Held:
 
         kept = [one for one in self.records if originals or not _is_original(one)]
         pieces = [one for digest, one in self.pieces.items() if originals or digest in self.own]
-        return _stream(map(shown, kept)) + _stream(pieces)
+        return self._stream(map(shown, kept)) + self._stream(pieces)
+
+    def _stream(self, records: Iterable[bytes]) -> int:
+        writer, size = SegmentWriter(0, self.packing), 0
+        for number, record in enumerate(records, 1):
+            writer.write(record)
+            if number % 256 == 0:
+                size += sum(len(part.data) for part in writer.flush())
+        return size + sum(len(part.data) for part in writer.flush())
 
 
-def hold(path: Path) -> Held:
-    """Read a sealed ledger whole."""
-    found = Held()
+def hold(path: Path, packing: Packing = RUNNING) -> Held:
+    """Read a sealed ledger whole, which was written with this packing."""
+    found = Held(packing)
     with closing(Source(path)) as source:
         records = Records(source.query, indexed=source.indexed)
         for digest in records.digests():
@@ -64,15 +73,6 @@ def solid(parts: Iterable[bytes]) -> int:
     )
     frame = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     return sum(len(frame.compress(part)) for part in parts) + len(frame.flush())
-
-
-def _stream(records: Iterable[bytes]) -> int:
-    writer, size = SegmentWriter(0), 0
-    for number, record in enumerate(records, 1):
-        writer.write(record)
-        if number % 256 == 0:
-            size += sum(len(part.data) for part in writer.flush())
-    return size + sum(len(part.data) for part in writer.flush())
 
 
 def _is_original(record: Record) -> bool:

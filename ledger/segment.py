@@ -1,9 +1,9 @@
 """Segments: records laid end to end in one zstd frame that stays open across commits.
 
 A record (header || body of an event, or one piece of a large value) never crosses a segment. A
-segment ends once it holds 256 KiB of plain bytes or the next record would pass that; a larger
-record has a segment of its own. Each commit flushes the open frame and stores what came out as
-one part, with the plain bytes so far and the xxh3 of the part.
+segment ends once it holds as many plain bytes as its packing says, or the next record would pass
+that; a larger record has a segment of its own. Each commit flushes the open frame and stores what
+came out as one part, with the plain bytes so far and the xxh3 of the part.
 """
 
 from collections import OrderedDict
@@ -18,10 +18,8 @@ from ledger.schema import PART_BITS
 
 EVENTS: Final = "segment"
 BLOBS: Final = "blobsegment"
-LIMIT: Final = 256 * 1024
 MAX_RECORD: Final = 256 * 1024 * 1024
 MAX_WINDOW: Final = 8 * 1024 * 1024
-LEVEL: Final = 3
 # Worst growth of incompressible bytes in zstd, and of one flush for each part.
 _SLACK: Final = 64
 _PART_MASK: Final = (1 << PART_BITS) - 1
@@ -29,6 +27,19 @@ _MAX_SEGMENT: Final = (1 << 63 - PART_BITS) - 1
 _CACHE_BYTES: Final = 16 * 1024 * 1024
 
 Query = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
+
+
+class Packing(NamedTuple):
+    """How densely a writer compresses: the level of zstd, and the plain bytes of a segment."""
+
+    level: int
+    segment_bytes: int
+
+
+RUNNING: Final = Packing(level=3, segment_bytes=256 * 1024)
+"""For what is recorded while somebody waits, and where little may stand behind a damaged byte."""
+AT_REST: Final = Packing(level=9, segment_bytes=1024 * 1024)
+"""For what is written once, from a source that still stands: imports."""
 
 
 class Part(NamedTuple):
@@ -49,9 +60,10 @@ def part_hash(data: bytes) -> int:
 class SegmentWriter:
     """The open end of one stream; what `flush` returned must be stored, or the writer dropped."""
 
-    def __init__(self, next_segment: int) -> None:
+    def __init__(self, next_segment: int, packing: Packing) -> None:
         self._segment = next_segment
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False)
+        self._limit = packing.segment_bytes
+        self._compressor = zstandard.ZstdCompressor(level=packing.level, write_content_size=False)
         self._frame: zstandard.ZstdCompressionObj | None = None
         self._part = 0
         self._plain = 0
@@ -62,14 +74,14 @@ class SegmentWriter:
 
     def write(self, record: bytes) -> tuple[int, int]:
         """Add a record; return its segment and its offset among the segment's plain bytes."""
-        if self._plain and self._plain + len(record) > LIMIT:
+        if self._plain and self._plain + len(record) > self._limit:
             self._finish()
         if self._frame is None:
             self._frame = self._compressor.compressobj()
         place = self._segment, self._plain
         self._waiting.append(record)
         self._plain += len(record)
-        if self._plain >= LIMIT:
+        if self._plain >= self._limit:
             self._finish()
         return place
 
@@ -98,7 +110,7 @@ class SegmentWriter:
 
 def single_part(segment: int, plain: bytes) -> Part:
     """A whole segment as one part, which nothing can be added to."""
-    compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False)
+    compressor = zstandard.ZstdCompressor(level=AT_REST.level, write_content_size=False)
     frame = compressor.compress(plain)
     return Part(segment << PART_BITS, len(plain), part_hash(frame), frame)
 

@@ -33,6 +33,7 @@ from ledger.memory import Memory
 from ledger.opening import Source, ledger_file
 from ledger.records import Records
 from ledger.refusals import told_as_failure
+from ledger.segment import RUNNING, Packing
 from ledger.tail import Clock, Copy, Entropy, Receipt
 from ledger.view import LedgerView
 from ledger.writer import Item, Writer
@@ -69,24 +70,16 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        path: Path,
-        lock: WriterLock,
-        clock: Clock,
-        entropy: Entropy,
-        memory: Memory | None,
-        *,
-        resumes: bool = False,
-        amends: bool = False,
+        self, lock: WriterLock, writer: Writer, memory: Memory | None, *, amends: bool = False
     ) -> None:
-        self.path = path
+        self.path = writer.path
         self._amends = amends
         self._writer_lock = lock
         self._memory = Memory() if memory is None else memory
         self._signed: note.Checkpoint | None = None
         self._lock = Lock()
         self._waiting: deque[_Ticket] = deque()
-        self._writer = Writer(path, clock, entropy, resumes=resumes, amends=amends)
+        self._writer = writer
 
     @classmethod
     def create(
@@ -97,6 +90,7 @@ class Ledger:
         entropy: Entropy = os.urandom,
         wait: float = WAIT,
         memory: Memory | None = None,
+        packing: Packing = RUNNING,
     ) -> Self:
         """Make an empty ledger at `path` (a file, or a directory that exists) and open it.
 
@@ -109,7 +103,7 @@ class Ledger:
         try:
             with told_as_failure(file):
                 database.create(file)
-                return cls(file, lock, clock, entropy, memory)
+                return cls(lock, Writer(file, clock, entropy, packing=packing), memory)
         except BaseException:
             lock.release()
             raise
@@ -142,7 +136,8 @@ class Ledger:
         lock = _take_lock(file, wait)
         try:
             with told_as_failure(file):
-                ledger = cls(file, lock, clock, entropy, memory, resumes=resumes, amends=amends)
+                writer = Writer(file, clock, entropy, resumes=resumes, amends=amends)
+                ledger = cls(lock, writer, memory, amends=amends)
         except BaseException:
             lock.release()
             raise

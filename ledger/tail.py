@@ -21,7 +21,7 @@ from ledger.machine import Machine, Pending, Unknown
 from ledger.records import Record, Records
 from ledger.resume import Start
 from ledger.schema import PART_BITS
-from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Query, SegmentWriter
+from ledger.segment import BLOBS, EVENTS, MAX_RECORD, Packing, Query, SegmentWriter
 from ledger.transitions import RunStage
 
 Clock = Callable[[], tuple[int, int]]
@@ -131,6 +131,8 @@ class Tail:
         entropy: Entropy,
         beside: Iterable[sidefile.Beside] = (),
         start: Start | None = None,
+        *,
+        packing: Packing,
     ) -> None:
         """Rebuild the end from what is stored, all of it or from `start` on, for a new session.
 
@@ -139,6 +141,7 @@ class Tail:
         """
         self._clock = clock
         self._entropy = entropy
+        self._packing = packing
         self.machine = Machine()
         self.frontier = tlog.Frontier()
         self.session = 0
@@ -163,8 +166,8 @@ class Tail:
 
     def begin_segments(self, query: Query) -> None:
         """Write what comes to new segments: those there may be written anew. Nothing is staged."""
-        self._events = SegmentWriter(_next_segment(query, EVENTS))
-        self._blobs = SegmentWriter(_next_segment(query, BLOBS))
+        self._events = SegmentWriter(_next_segment(query, EVENTS), self._packing)
+        self._blobs = SegmentWriter(_next_segment(query, BLOBS), self._packing)
 
     def _go_on(self, start: Start) -> None:
         self.frontier = start.tree.copy()

@@ -22,6 +22,7 @@ from ledger.opening import Source
 from ledger.records import Place, Records
 from ledger.refusals import told_as_failure
 from ledger.resume import find_start
+from ledger.segment import RUNNING, Packing
 from ledger.tail import Clock, Copy, Entropy, Receipt, Tail
 
 Item = AnyEvent | Copy
@@ -51,12 +52,12 @@ class Writer:
         clock: Clock,
         entropy: Entropy,
         *,
+        packing: Packing = RUNNING,
         resumes: bool = False,
         amends: bool = False,
     ) -> None:
         self.path = path
-        self._clock = clock
-        self._entropy = entropy
+        self._new_tail = partial(Tail, clock=clock, entropy=entropy, packing=packing)
         self._dead: str | None = None
         self.stale = False
         """Whether the tail is ahead of the file, or the other way round."""
@@ -69,7 +70,7 @@ class Writer:
         with closing(Source(path, locked=True)) as source:
             query = partial(source.query, allowed=_OPENING_STEPS)
             start = find_start(path, Records(query, indexed=False)) if resumes else None
-            self.tail = Tail(query, clock, entropy, beside, start)
+            self.tail = self._new_tail(query, beside=beside, start=start)
         # What an erasure that broke off left: it never had the name of the ledger.
         rewriting.new_path(path).unlink(missing_ok=True)
         self.committed = self._now()
@@ -157,7 +158,7 @@ class Writer:
             )
             with closing(Source(new, locked=True)) as source:
                 query = partial(source.query, allowed=_OPENING_STEPS)
-                self.tail = Tail(query, self._clock, self._entropy, sidefile.read(self.path))
+                self.tail = self._new_tail(query, beside=sidefile.read(self.path))
             self.tail.session = session
             if (self.tail.size, self.tail.root) != (receipt.size, receipt.root):
                 raise LedgerDamaged(f"{new} is not what was to be written")
@@ -236,7 +237,7 @@ class Writer:
         else:
             self.database.roll_back()
         session = self.tail.session
-        self.tail = Tail(self.database.query, self._clock, self._entropy)
+        self.tail = self._new_tail(self.database.query)
         self.tail.session = session
         self.committed = self._now()
         self.stale = False

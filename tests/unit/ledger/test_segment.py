@@ -8,7 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.errors import LedgerDamaged
-from ledger.segment import LIMIT, Part, SegmentReader, SegmentWriter, decompress, part_hash
+from ledger.segment import (
+    AT_REST,
+    RUNNING,
+    Packing,
+    Part,
+    SegmentReader,
+    SegmentWriter,
+    decompress,
+    part_hash,
+)
+
+PACKINGS = pytest.mark.parametrize("packing", [RUNNING, AT_REST], ids=["running", "at-rest"])
+LIMIT = RUNNING.segment_bytes
 
 
 class Table:
@@ -35,7 +47,7 @@ class Table:
 def test_records_of_all_commits_come_back_from_where_they_were_put(
     commits: list[list[bytes]],
 ) -> None:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     places = []
     for records in commits:
         places += [(record, writer.write(record)) for record in records]
@@ -45,26 +57,28 @@ def test_records_of_all_commits_come_back_from_where_they_were_put(
         assert reader.read(segment, offset, len(record)) == record
 
 
-def test_records_stand_end_to_end_and_never_cross_a_segment() -> None:
-    writer = SegmentWriter(7)
+@PACKINGS
+def test_records_stand_end_to_end_and_never_cross_a_segment(packing: Packing) -> None:
+    writer, limit = SegmentWriter(7, packing), packing.segment_bytes
     expected = (7, 0)
-    for size in [1000, LIMIT - 2000, 1000, 1, 500, LIMIT, 3 * LIMIT, 10]:
+    for size in [1000, limit - 2000, 1000, 1, 500, limit, 3 * limit, 10]:
         segment, offset = writer.write(bytes(size))
         assert (segment, offset) in (expected, (expected[0] + 1, 0))
-        assert offset + size <= LIMIT or offset == 0
+        assert offset + size <= limit or offset == 0
         expected = (segment, offset + size)
 
 
-def test_a_segment_is_full_at_256_kib_and_a_larger_record_has_its_own() -> None:
-    writer = SegmentWriter(0)
-    assert writer.write(bytes(LIMIT - 1)) == (0, 0)
-    assert writer.write(bytes(1)) == (0, LIMIT - 1)
-    assert writer.write(bytes(2 * LIMIT)) == (1, 0)
+@PACKINGS
+def test_a_segment_is_full_at_its_limit_and_a_larger_record_has_its_own(packing: Packing) -> None:
+    writer, limit = SegmentWriter(0, packing), packing.segment_bytes
+    assert writer.write(bytes(limit - 1)) == (0, 0)
+    assert writer.write(bytes(1)) == (0, limit - 1)
+    assert writer.write(bytes(2 * limit)) == (1, 0)
     assert writer.write(bytes(1)) == (2, 0)
 
 
 def test_a_commit_adds_one_part_to_the_open_frame() -> None:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     for n in range(3):
         writer.write(b"record %d" % n)
         table.store(writer.flush())
@@ -73,22 +87,23 @@ def test_a_commit_adds_one_part_to_the_open_frame() -> None:
     assert writer.flush() == []
 
 
-def test_a_finished_segment_is_one_whole_zstd_frame() -> None:
-    table, writer = Table(), SegmentWriter(0)
-    records = [random.Random(n).randbytes(1000) * 4 for n in range(100)]
+@PACKINGS
+def test_a_finished_segment_is_one_whole_zstd_frame(packing: Packing) -> None:
+    table, writer, limit = Table(), SegmentWriter(0, packing), packing.segment_bytes
+    records = [random.Random(n).randbytes(1000) * 4 for n in range(limit // 2500)]
     for record in records:
         writer.write(record)
         table.store(writer.flush())
     frame = b"".join(row.data for key, row in sorted(table.rows.items()) if key >> 20 == 0)
     plain = zstandard.ZstdDecompressor().decompressobj().decompress(frame)
     assert b"".join(records).startswith(plain)
-    assert LIMIT - 4000 < len(plain) <= LIMIT
+    assert limit - 4000 < len(plain) <= limit
     params = zstandard.get_frame_parameters(frame)
     assert params.window_size <= 8 * 1024 * 1024
 
 
 def test_what_is_alike_in_different_commits_is_stored_once() -> None:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     record = random.Random(1).randbytes(4000)
     for _ in range(20):
         writer.write(record)
@@ -97,7 +112,7 @@ def test_what_is_alike_in_different_commits_is_stored_once() -> None:
 
 
 def test_a_reader_sees_what_was_committed_after_it_first_read() -> None:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     reader = table.reader()
     writer.write(b"first")
     table.store(writer.flush())
@@ -110,7 +125,7 @@ def test_a_reader_sees_what_was_committed_after_it_first_read() -> None:
 
 
 def test_a_segment_is_loaded_once_for_many_records() -> None:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     for n in range(100):
         writer.write(b"%3d" % n)
     table.store(writer.flush())
@@ -120,7 +135,7 @@ def test_a_segment_is_loaded_once_for_many_records() -> None:
 
 
 def test_cached_segments_are_bounded() -> None:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     for _ in range(100):
         writer.write(bytes(LIMIT))
     table.store(writer.flush())
@@ -139,7 +154,7 @@ def test_the_read_check_is_xxh3_as_a_signed_integer() -> None:
 
 @pytest.fixture
 def three_parts() -> Table:
-    table, writer = Table(), SegmentWriter(0)
+    table, writer = Table(), SegmentWriter(0, RUNNING)
     for n in range(3):
         writer.write(b"record %d" % n)
         table.store(writer.flush())
@@ -185,7 +200,7 @@ def test_a_part_that_passes_its_check_and_cannot_be_decompressed_hides_only_what
     parts: int,
 ) -> None:
     for damaged in {0, parts // 2, parts - 1}:
-        table, writer = Table(), SegmentWriter(0)
+        table, writer = Table(), SegmentWriter(0, RUNNING)
         for n in range(parts):
             writer.write(b"record%2d" % n)
             table.store(writer.flush())
