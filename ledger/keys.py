@@ -28,6 +28,7 @@ from ledger.errors import KeyRefused
 
 SEED_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
+SIGNING_PREFIX: Final = "PRIVATE+KEY+"
 MAX_NAME: Final = 200
 _TIME_BYTES: Final = 8
 _MAX_TIME: Final = 2**63 - 1
@@ -169,7 +170,7 @@ class _PrivateKey:
 
     def encode(self) -> str:
         """Write the signing key as a text. Whoever reads it can sign."""
-        return "PRIVATE+KEY+" + _encode(self.name, self.key_id, self.KIND, self.seed)
+        return SIGNING_PREFIX + _encode(self.name, self.key_id, self.KIND, self.seed)
 
     def _public(self) -> bytes:
         return Ed25519PrivateKey.from_private_bytes(self.seed).public_key().public_bytes_raw()
@@ -249,6 +250,14 @@ def open_note(
     return signed, note.signers_of(signed, verifiers)
 
 
+def refuse_signing_key(text: str) -> None:
+    """Raise KeyRefused for a text with a signing key in it, which is not quoted."""
+    if SIGNING_PREFIX in text:
+        raise KeyRefused(
+            "this is a signing key; a verifier key is wanted, and this one kept secret"
+        )
+
+
 def _cosigned(text: bytes, time: int) -> bytes:
     return b"cosignature/v1\ntime %d\n" % time + text
 
@@ -261,10 +270,7 @@ def _decode(text: str) -> tuple[str, bytes, int, bytes]:
     """Take (name, id, type, key) from a text; what is refused may be secret and is not quoted."""
     name, _, rest = text.strip("\n").partition("+")
     key_id, _, encoded = rest.partition("+")
-    if (name, key_id) == ("PRIVATE", "KEY"):
-        raise KeyRefused(
-            "this is a signing key; a verifier key is wanted, and this one kept secret"
-        )
+    refuse_signing_key(text)
     key = note.decode_base64(encoded.encode("utf-8", "replace"))
     if not note.valid_name(name) or not _KEY_ID.fullmatch(key_id) or key is None:
         raise KeyRefused("this is not a key", hint="a verifier key is `name+8 hex digits+base64`")

@@ -16,7 +16,7 @@ from typing import Final
 
 from ledger import note
 from ledger.errors import KeyRefused, ProofInvalid, UsageError
-from ledger.keys import LogKey, Verifier, WitnessKey, parse_verifier
+from ledger.keys import LogKey, Verifier, WitnessKey, parse_verifier, refuse_signing_key
 
 _NONE: Final = "none"
 _MOST_BYTES: Final = 1_000_000
@@ -116,6 +116,9 @@ class _Draft:
 
     def take(self, words: list[str]) -> None:
         """Add one statement; _Refused or KeyRefused if it cannot be understood."""
+        for word in words:
+            # What is refused is quoted, and a name stands in what is told later.
+            refuse_signing_key(word)
         match words:
             case ["log", key] | ["log", key, _]:
                 self.logs.append(LogKey.parse(key))
@@ -135,7 +138,7 @@ class _Draft:
                     raise _Refused(f"{name!r} was not defined")
                 self.quorum.append(None if name == _NONE else name)
             case _:
-                # It may be a signing key, which nothing is shown of.
+                # It may be a part of a signing key.
                 first = words[0].partition("+")[0][:20]
                 raise _Refused(f"{first!r} and {len(words) - 1} more words are no statement")
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ledger.errors import KeyRefused, UsageError
-from ledger.keys import CosigningKey, SigningKey
+from ledger.keys import SIGNING_PREFIX, CosigningKey, SigningKey
 
 SIGNING_KEY: Final = "ACL_SIGNING_KEY"
 _MOST_BYTES: Final = 4096
-_PREFIX: Final = "PRIVATE+KEY+"
 
 AnyKey = TypeVar("AnyKey", SigningKey, CosigningKey)
 
@@ -22,7 +21,7 @@ def read_signing_key(given: str, kind: type[AnyKey]) -> AnyKey:
     Raises KeyRefused, also for a file that others than its owner may read; its content is never
     quoted.
     """
-    if given.strip().startswith(_PREFIX):
+    if given.strip().startswith(SIGNING_PREFIX):
         return kind.parse(given)
     path = Path(given)
     try:

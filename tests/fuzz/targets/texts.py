@@ -4,7 +4,7 @@ import json
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -163,21 +163,34 @@ class Keys(TextTarget):
         return [self.policy.encode(), *(one.encode() for one in keys)]
 
     def run(self, data: bytes, home: Path) -> Features:
-        said = []
-        for parse in (parse_verifier, SigningKey.parse, CosigningKey.parse):
-            try:
-                text = data.decode("utf-8", "surrogateescape")
-                holds(parse(text).encode() == text, "a key of two spellings")
-                said.append(parse.__qualname__)
-            except AclError as error:
-                told = str(error)
-                if text.startswith("PRIVATE+KEY+"):
-                    secret = text.rpartition("+")[2]
-                    holds(len(secret) < 20 or secret not in told, "a secret is told")
-                said.append(strings.shape(told))
+        text = data.decode("utf-8", "surrogateescape")
+        parsers = (parse_verifier, SigningKey.parse, CosigningKey.parse)
+        said = [self._told(text, partial(self._read_back, parse, text)) for parse in parsers]
+        return [*said, self._told(text, partial(self._judged, data))]
+
+    def _told(self, text: str, read: Callable[[], str]) -> str:
+        """What a reader of the text says; of the secrets in it it shows none."""
+        try:
+            return read()
+        except AclError as error:
+            told = str(error)
+            holds(not any(secret in told for secret in self._secrets(text)), "a secret is told")
+            return strings.shape(told)
+
+    def _secrets(self, text: str) -> Iterable[str]:
+        for word in text.split():
+            secret = word.rpartition("+")[2]
+            if "PRIVATE+KEY+" in word and len(secret) >= 20:
+                yield secret
+
+    def _read_back(self, parse: Callable[[str], Any], text: str) -> str:
+        holds(parse(text).encode() == text, "a key of two spellings")
+        return parse.__qualname__
+
+    def _judged(self, data: bytes) -> str:
         found = parse_policy(data)
         faults = (found.fault(note.parse_note(one)) or "good" for one in _honest()[1])
-        return [*said, *map(strings.shape, faults)]
+        return strings.shape(", ".join(faults))
 
 
 class Envelopes(TextTarget):

@@ -103,12 +103,27 @@ def test_a_policy_that_says_something_else_is_refused_by_its_line(lines):
         policy(*lines)
 
 
-def test_a_signing_key_in_the_place_of_a_policy_is_not_quoted():
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{key}",
+        "{key} none",
+        "log {key}",
+        "log {log} {key}",
+        "witness w {key}",
+        "witness {key} {log}",
+        "group {key} any w2",
+        "group g {key} w2",
+        "group g any {key}",
+        "quorum {key}",
+    ],
+)
+def test_a_signing_key_anywhere_in_a_policy_is_refused_and_not_quoted(line):
     for secret in (SigningKey("x", bytes(range(32))), CosigningKey("y", bytes(range(32)))):
-        with pytest.raises(UsageError) as refused:
-            parse_policy(secret.encode().encode())
-        assert "'PRIVATE'" in str(refused.value)
-        assert secret.encode()[-44:-34] not in str(refused.value)
+        key = secret.encode()
+        with pytest.raises(KeyRefused, match=r"line 6 of the policy: .*a signing key") as refused:
+            policy(line.format(key=key, log=OTHER.verifier.encode()), "quorum none")
+        assert key[-44:-34] not in str(refused.value)
 
 
 def test_a_weak_witness_cannot_be_in_a_policy():
