@@ -73,8 +73,12 @@ def test_an_unknown_command_exits_as_in_a_shell() -> None:
 
 def test_a_command_that_takes_too_long_is_killed_and_keeps_its_output() -> None:
     code = "import time; print('begun', flush=True); time.sleep(600)"
-    outcome = inside(python(code, timeout=1.0))
-    assert (outcome.timed_out, outcome.exit_code, outcome.stdout) == (True, -9, "begun\n")
+    for seconds in (1.0, 10.0, 60.0):
+        outcome = inside(python(code, timeout=seconds))
+        assert (outcome.timed_out, outcome.exit_code) == (True, -9)
+        if outcome.stdout:  # else the machine had not even begun it
+            break
+    assert outcome.stdout == "begun\n"
 
 
 def test_what_a_command_leaves_running_is_ended_with_it() -> None:

@@ -1,6 +1,7 @@
 """The sandbox: its verdict cannot be talked round, its limits hold, it leaves nothing behind."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -158,7 +159,12 @@ def test_what_is_written_just_before_the_end_counts(monkeypatch: pytest.MonkeyPa
 
 def test_the_wall_clock_stops_a_function_that_sleeps() -> None:
     source = "import time\ndef f(x):\n    time.sleep(600)\n"
-    result = run(source, limits=Limits(wall_seconds=0.3))
+    for seconds in (0.3, 10.0, 60.0):
+        with contextlib.suppress(SandboxFailed):  # the machine was too busy to start it
+            result = run(source, limits=Limits(wall_seconds=seconds))
+            break
+    else:
+        pytest.fail("no worker was started")
     assert (result.timed_out, result.passed, result.signal) == (True, False, 9)
 
 
@@ -180,23 +186,28 @@ def test_the_worker_can_be_stopped_from_another_thread() -> None:
 
 def test_a_cancelled_check_ends_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = []
+    begun = threading.Event()
     real = WorkerProcess.run
 
     def watched(self: WorkerProcess) -> sandbox_process.Ended:
+        begun.set()
         ends.append(real(self))
         return ends[-1]
 
     monkeypatch.setattr(WorkerProcess, "run", watched)
     isolation()
+    begun.clear()
     ends.clear()
 
     async def main() -> None:
         source = "import time\ntime.sleep(600)\n"
-        async with asyncio.timeout(0.3):
-            await run_checks(source, "f", TWO, Limits(wall_seconds=60))
+        checking = asyncio.create_task(run_checks(source, "f", TWO, Limits(wall_seconds=60)))
+        await asyncio.to_thread(begun.wait)
+        checking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await checking
 
-    with pytest.raises(TimeoutError):
-        asyncio.run(main())  # waits for its threads
+    asyncio.run(main())  # waits for its threads
     assert [(end.signal, end.expired) for end in ends] == [(9, False)]
 
 

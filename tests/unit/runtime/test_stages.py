@@ -22,7 +22,7 @@ def test_a_stage_returns_what_its_work_returns() -> None:
 
 def test_a_stage_raises_what_its_work_raises() -> None:
     with pytest.raises(KeyError):
-        asyncio.run(stage(lambda: raising(KeyError("x")), timeout=1, grace=1))
+        asyncio.run(stage(lambda: raising(KeyError("x")), timeout=60, grace=1))
 
 
 def test_a_time_out_cancels_the_work_and_waits_for_its_cleaning_up() -> None:
@@ -36,7 +36,7 @@ def test_a_time_out_cancels_the_work_and_waits_for_its_cleaning_up() -> None:
             cleaned.append(True)
 
     with pytest.raises(StageTimeout, match=r"not finished after 0\.01 s"):
-        asyncio.run(stage(slow, timeout=0.01, grace=5))
+        asyncio.run(stage(slow, timeout=0.01, grace=60))
     assert cleaned == [True]
 
 
@@ -69,7 +69,7 @@ def test_a_cancelled_caller_cancels_the_work_first() -> None:
             raise
 
     async def run() -> None:
-        task = asyncio.create_task(stage(slow, timeout=None, grace=5))
+        task = asyncio.create_task(stage(slow, timeout=None, grace=60))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
