@@ -10,6 +10,7 @@ import pytest
 
 from ledger import LedgerView
 from tests.crash.disks import ROOT
+from tests.crash.killing import LONGEST
 from tests.ledger_checks import check_ledger
 from tests.run_comparison import state_of
 
@@ -48,7 +49,7 @@ def test_with_few_file_descriptors_a_run_ends_or_says_so_in_one_line(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LONGEST,
     )
     assert "fault of acl" not in done.stderr
     assert "Traceback" not in done.stderr

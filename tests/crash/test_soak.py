@@ -17,6 +17,7 @@ from ledger import LedgerView
 from ledger.verify import verify
 from runtime.recorder import CHECKPOINT_EVENTS
 from tests.crash.disks import ROOT
+from tests.crash.killing import LONGEST
 from tests.crash.soak import AT_ONCE, descriptors, resident
 
 pytestmark = pytest.mark.crash
@@ -98,7 +99,7 @@ def test_in_a_soak_nothing_grows(tmp_path: Path, how: str) -> None:
         time.sleep(0.5)
     assert soaking.returncode == 0
     for reader in readers:
-        assert reader.process.wait(timeout=60) == 0
+        assert reader.process.wait(timeout=LONGEST) == 0
     seen = [json.loads(line) for line in samples.read_text().splitlines()]
     writer = [one["rss"] for one in seen], [one["fds"] for one in seen]
     figures = [writer, *((reader.rss, reader.fds) for reader in readers)]

@@ -22,6 +22,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ from tests.crash.faults import tracing
 from tests.crash.faults.programs import PROGRAMS
 from tests.crash.faults.standing import Ended, Program
 
-# Nothing takes that long, unless it waits for ever: SQLite tries ten seconds to get a lock.
-SECONDS = 150
+# Nothing takes that long on the most loaded machine, unless it waits for ever.
+SECONDS = 600
 # With this variable set each single look at a file meets a fault, too.
 EVERY = "ACL_EVERY_CALL"
 TORN = {1: "short", 2: "half, then ENOSPC", 3: "half, then EIO", 4: "half, then SIGKILL"}
@@ -112,8 +113,13 @@ class Sweep:
         os.environ.pop("ACL_SIGNING_KEY", None)
         tempfile.tempdir = str(self.place / "tmp")
 
-    def _begin(self, arm: Callable[[], None] = lambda: None) -> Child:
-        """A child that is about to do the program's work in a fresh copy of the area."""
+    def _begin(
+        self, arm: Callable[[], object] = lambda: None, writes: Callable[[], int] = lambda: 0
+    ) -> Child:
+        """A child that is about to do the program's work in a fresh copy of the area.
+
+        `arm` is called before the work, and what `writes` counts is told after it.
+        """
         if self.area.exists():
             shutil.rmtree(self.area)
         shutil.copytree(self.template, self.area, symlinks=True)
@@ -134,6 +140,7 @@ class Sweep:
                 )
             else:
                 say({"status": status or 0})
+            say({"writes": writes()})
             sys.stdout.flush()
             sys.stderr.flush()
 
@@ -191,29 +198,19 @@ class Sweep:
         """Meet each kind of write that stops half way, at each write in this part of all."""
         library = ctypes.CDLL(None)
         below = os.fsencode(self.area)
-        for number, kind in self._tears(library, below)[part]:
 
-            def arm(number: int = number, kind: int = kind) -> None:
-                library.torn_arm(below, ctypes.c_long(number), kind)
+        def met(number: int, kind: int) -> list[Any]:
+            arm = partial(library.torn_arm, below, ctypes.c_long(number), kind)
+            return self._begin(arm, library.torn_seen).go()
 
-            said = self._begin(arm).go()
-            yield self._outcome(f"write {number}", TORN[kind], True, said)
-
-    def _tears(self, library: ctypes.CDLL, below: bytes) -> list[tuple[int, int]]:
-        seen = self.place / "seen"
-        act = self.program.act
-
-        def counting(area: Path, tell: Callable[..., None]) -> int | None:
-            library.torn_arm(below, ctypes.c_long(-1), 1)
-            status = act(area, tell)
-            seen.write_text(str(library.torn_seen()))
-            return status
-
-        self.program.act = counting  # type: ignore[method-assign]
-        self._must_end(self._begin().go())
-        self.program.act = act  # type: ignore[method-assign]
-        writes = int(seen.read_text())
-        return [(number, kind) for number in range(1, writes + 1) for kind in TORN]
+        said = met(-1, 0)
+        self._must_end(said)
+        tears = [(number, kind) for number in range(1, _writes(said) + 1) for kind in TORN]
+        for number, kind in tears[part]:
+            said = met(number, kind)
+            killed = said[-1]["wait"] == -signal.SIGKILL
+            hit = killed if TORN[kind].endswith("SIGKILL") else _writes(said) >= number
+            yield self._outcome(f"write {number}", TORN[kind], hit, said)
 
     def _outcome(self, call: str, fault: str, hit: bool, said: list[Any]) -> dict[str, Any]:
         unread = fault == "error=EIO" and call.startswith(("pread64(", "read("))
@@ -246,6 +243,11 @@ class Sweep:
         if said == [{"wait": 0}]:
             return None
         return str(said[0].get("traceback") or said[-1])
+
+
+def _writes(said: list[Any]) -> int:
+    """How many writes a child told of; none if it did not come so far."""
+    return next((int(one["writes"]) for one in said if "writes" in one), 0)
 
 
 def main() -> None:
