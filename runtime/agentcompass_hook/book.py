@@ -57,7 +57,6 @@ class RunBook:
         self._tasks: dict[str, TaskBook] = {}
         self._selected = False
         self._summarised = False
-        self._sealed = False
         self._parameters_kept = False
         self._keep(RUN_INFO, "params.json")
 
@@ -233,14 +232,12 @@ class RunBook:
         self._keep(RUN_INFO)
         self._record(self._of_prefix(end))
         self._recorder.seal()
-        self._sealed = True
         self._registration.seal()
         self._recorder.close()
 
     def abandon(self) -> None:
         """Leave the ledger as it is: what was recorded stays, and the run is told no further."""
-        if not self._sealed:
-            self._recorder.close()
+        self._recorder.close()
 
     def _close_tasks(self) -> None:
         if self._summarised:

@@ -43,6 +43,7 @@ class Desk:
         self._jobs: Queue[tuple[Job, Future[None]] | None] = Queue(most)
         self._is_late = False
         self._is_over = False
+        self._has_given_up = False  # of the desk's own thread
         self._lock = threading.Lock()
         # The log of the run finds its records by context, those of this thread too.
         context = contextvars.copy_context()
@@ -110,14 +111,18 @@ class Desk:
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:
             job, done = item
-            try:
-                if not self._is_over:
-                    job()
-            except BaseException as error:  # noqa: BLE001 - the edge: the run must not feel it
-                self._end(f"{type(error).__name__}: {error}")
-                self._quietly(self._give_up)
-            finally:
-                done.set_result(None)
+            self._do(job)
+            done.set_result(None)
+
+    def _do(self, job: Job) -> None:
+        try:
+            if not self._is_over:
+                job()
+        except BaseException as error:  # noqa: BLE001 - the edge: the run must not feel it
+            self._end(f"{type(error).__name__}: {error}")
+        if self._is_over and not self._has_given_up:
+            self._has_given_up = True
+            self._quietly(self._give_up)
 
     @staticmethod
     def _quietly(job: Job) -> None:

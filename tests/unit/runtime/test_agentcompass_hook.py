@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,30 @@ from tests.importer_runs import do_import, sample
 @pytest.fixture(autouse=True)
 def no_registry_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ACL_SIGNING_KEY", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A run that a test leaves half way is given up, as when its process ends."""
+    followed: list[runs.Followed] = []
+
+    class Noted(runs.Followed):
+        def __init__(self, run: Path, log: logging.Logger) -> None:
+            super().__init__(run, log)
+            followed.append(self)
+
+    monkeypatch.setattr(runs, "Followed", Noted)
+    # What a test reads must be on disk, however busy the machine is.
+    monkeypatch.setitem(Desk.__init__.__kwdefaults__, "patience", 60.0)
+    yield
+    for one in followed:
+        one.desk.finish()
+    for thread in threading.enumerate():
+        if thread.name == "acl-agentcompass":
+            thread.join(60)
+            assert not thread.is_alive()
+    for one in followed:
+        one._abandon()
 
 
 @pytest.fixture
@@ -269,7 +294,8 @@ def test_nobody_waits_longer_than_the_desk_is_patient():
     assert not done.done()
     assert said == ["events come to disk later than they happen; the run does not wait"]
     gate.set()
-    done.result(10)
+    done.result(60)
+    desk.finish()
 
 
 def test_jobs_are_done_in_order_and_late_ones_too():
@@ -278,19 +304,25 @@ def test_jobs_are_done_in_order_and_late_ones_too():
     desk.wait(desk.put(gate.wait))
     last = [desk.put(lambda n=n: made.append(n)) for n in range(5)][-1]
     gate.set()
-    last.result(10)
+    last.result(60)
+    desk.finish()
     assert made == [0, 1, 2, 3, 4]
 
 
-def test_more_jobs_than_can_wait_end_the_recording():
-    said, gate = [], threading.Event()
-    desk = Desk(said.append, lambda: None, patience=0.01, most=1)
+def test_more_jobs_than_can_wait_end_the_recording_and_what_is_left_is_given_up():
+    said, gate, given_up = [], threading.Event(), threading.Event()
+    desk = Desk(said.append, given_up.set, patience=0.01, most=1)
     dones = [desk.put(gate.wait) for _ in range(4)]
     assert dones[-1].done()
     assert said == [
         "nothing more is recorded: its events wait for the disk too long; the run goes on"
     ]
+    assert not given_up.is_set()
     gate.set()
+    assert given_up.wait(60)
+    for done in dones:
+        done.result(60)
+    desk.finish()
 
 
 def test_a_job_that_raises_is_the_last_one_and_what_is_left_is_given_up():
@@ -300,8 +332,9 @@ def test_a_job_that_raises_is_the_last_one_and_what_is_left_is_given_up():
         raise SystemExit("no")
 
     desk = Desk(said.append, given_up.set)
-    desk.put(failing).result(10)
-    desk.put(lambda: made.append(1)).result(10)
+    desk.put(failing).result(60)
+    desk.put(lambda: made.append(1)).result(60)
+    desk.finish()
     assert given_up.is_set()
     assert made == []
     assert said == ["nothing more is recorded: SystemExit: no; the run goes on"]
