@@ -32,7 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Calls the projectors, and tells progress, one look at a time and in a thread."""
+    """Calls the projectors, and tells progress, one look at a time and in a thread.
+
+    After `close` no thread is left.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class Publisher:
         self._failed: dict[int, AclError | OSError] = {}
         self._task: asyncio.Task[None] | None = None
         # Always the same one: what a look takes for a moment grows with the tasks, and the C
-        # library keeps that for each thread that ever took it. It ends with this object.
+        # library keeps that for each thread that ever took it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="look")
 
     @property
@@ -86,6 +89,10 @@ class Publisher:
     async def last(self) -> None:
         """Take a last look; nothing moves any more."""
         await self._look(over=True)
+
+    def close(self) -> None:
+        """Take no more looks; may be called again."""
+        self._thread.shutdown(wait=False)
 
     async def _look(self, *, over: bool = False) -> None:
         look = partial(contextvars.copy_context().run, self.look, over=over)

@@ -216,6 +216,7 @@ class UnifiedEvaluationRuntime:
                 return await self._fail(error)
             finally:
                 await self._publisher.stop()
+                self._publisher.close()
                 self.close_source()
                 await asyncio.to_thread(self.recorder.close)
 

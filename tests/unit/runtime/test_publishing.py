@@ -1,8 +1,9 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -37,25 +38,38 @@ class Projector:
         self.sizes.append(state.size)
 
 
-def publisher(recorder: Recorder, tmp_path: Path, *projectors: Any, tell: Any = None) -> Publisher:
-    makers = [lambda _, one=one: one for one in projectors]
-    return Publisher(recorder, tmp_path, makers, tell, lambda: (0, 0))
+class Publishing(Protocol):
+    def __call__(self, *projectors: Any, tell: Any = None) -> Publisher: ...
 
 
-def test_a_look_shows_everybody_the_same_state(recorder: Recorder, tmp_path: Path) -> None:
+@pytest.fixture
+def publisher(recorder: Recorder, tmp_path: Path) -> Iterator[Publishing]:
+    """Makes a publisher, and closes it after the test."""
+    with ExitStack() as made:
+
+        def publishing(*projectors: Any, tell: Any = None) -> Publisher:
+            makers = [lambda _, one=one: one for one in projectors]
+            found = Publisher(recorder, tmp_path, makers, tell, lambda: (0, 0))
+            made.callback(found.close)
+            return found
+
+        yield publishing
+
+
+def test_a_look_shows_everybody_the_same_state(publisher: Publishing) -> None:
     one, two = Projector(), Projector()
     told: list[int] = []
-    found = publisher(recorder, tmp_path, one, two, tell=lambda p: told.append(p.total))
+    found = publisher(one, two, tell=lambda p: told.append(p.total))
     found.look()
     assert (one.sizes, two.sizes, told) == ([3], [3], [1])
 
 
 def test_one_that_fails_does_not_keep_the_others_from_seeing(
-    recorder: Recorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    publisher: Publishing, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad, good = Projector(), Projector()
     bad.failing = True
-    found = publisher(recorder, tmp_path, bad, good)
+    found = publisher(bad, good)
     found.look()
     found.look()
     assert good.sizes == [3, 3]
@@ -65,10 +79,10 @@ def test_one_that_fails_does_not_keep_the_others_from_seeing(
     assert caplog.text.count("cannot be written") == 1
 
 
-def test_a_later_look_makes_up_for_one_that_failed(recorder: Recorder, tmp_path: Path) -> None:
+def test_a_later_look_makes_up_for_one_that_failed(publisher: Publishing) -> None:
     projector = Projector()
     projector.failing = True
-    found = publisher(recorder, tmp_path, projector)
+    found = publisher(projector)
     found.look()
     projector.failing = False
     found.look()
@@ -76,12 +90,12 @@ def test_a_later_look_makes_up_for_one_that_failed(recorder: Recorder, tmp_path:
 
 
 def test_following_looks_at_the_start_and_stops_after_a_look(
-    recorder: Recorder, tmp_path: Path
+    publisher: Publishing,
 ) -> None:
     projector = Projector()
 
     async def follow() -> None:
-        found = publisher(recorder, tmp_path, projector)
+        found = publisher(projector)
         found.start()
         while not projector.sizes:
             await asyncio.sleep(0.001)
@@ -94,13 +108,13 @@ def test_following_looks_at_the_start_and_stops_after_a_look(
 
 
 def test_a_watcher_that_breaks_does_not_end_the_following(
-    recorder: Recorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    publisher: Publishing, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(_: Any) -> None:
         raise KeyError("a bug of the watcher")
 
     async def follow() -> None:
-        found = publisher(recorder, tmp_path, tell=broken)
+        found = publisher(tell=broken)
         found.start()
         while "cannot be followed" not in caplog.text:
             await asyncio.sleep(0.001)
@@ -109,7 +123,7 @@ def test_a_watcher_that_breaks_does_not_end_the_following(
     asyncio.run(follow())
 
 
-def test_one_thread_takes_all_looks(recorder: Recorder, tmp_path: Path) -> None:
+def test_one_thread_takes_all_looks(publisher: Publishing) -> None:
     threads: set[int] = set()
     looks: list[int] = []
 
@@ -118,7 +132,7 @@ def test_one_thread_takes_all_looks(recorder: Recorder, tmp_path: Path) -> None:
         looks.append(state.size)
 
     async def follow() -> None:
-        found = publisher(recorder, tmp_path, project)
+        found = publisher(project)
         for _ in range(5):
             # Others work in the threads of the loop meanwhile.
             await asyncio.gather(found.last(), *(asyncio.to_thread(sum, ()) for _ in range(8)))
@@ -127,3 +141,14 @@ def test_one_thread_takes_all_looks(recorder: Recorder, tmp_path: Path) -> None:
     assert len(looks) == 5
     assert len(threads) == 1
     assert threading.get_ident() not in threads
+
+
+def test_no_thread_is_left_when_it_is_closed(publisher: Publishing) -> None:
+    threads: list[threading.Thread] = []
+    found = publisher(lambda *_: threads.append(threading.current_thread()))
+    asyncio.run(found.last())
+    found.close()
+    found.close()
+    (thread,) = threads
+    thread.join(60)
+    assert not thread.is_alive()

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 import os
 import re
@@ -50,6 +51,18 @@ def test_a_run_goes_from_created_to_sealed(tmp_path: Path) -> None:
     assert ran.outcome.path.parent == tmp_path / "listed" / "none"
     assert not (ran.outcome.path / "ledger.sqlite-wal").exists()
     check_ledger(ran.outcome.path)
+
+
+def test_a_run_leaves_no_thread_behind(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    gc.disable()  # a thread must not need it to end
+    try:
+        evaluate(tmp_path, right, TASKS)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(30)
+            assert not thread.is_alive(), thread.name
+    finally:
+        gc.enable()
 
 
 def test_the_first_event_tells_what_was_asked_and_what_ran(tmp_path: Path) -> None:
