@@ -33,6 +33,7 @@ def _take(state: RunState, recorded: Recorded) -> None:
     state.frontier.append(recorded.leaf)
     state.last_ns = recorded.header.wall_ns
     task = _touch(state, recorded.header)
+    state.recent.append(None if task is None else task.id)
     event = recorded.event
     if event is None:
         fold_erased(state, task, recorded)

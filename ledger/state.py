@@ -4,8 +4,11 @@ Per attempt only small values are kept; large ones are named by the sequence num
 that holds them, and fetched when a view writes them out.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import Any, Final, Literal, get_args
 
 from ledger import events as ev
@@ -19,6 +22,8 @@ TaskStage = Literal["pending", "running", "done", "error", "cancelled"]
 Bin = Literal["evaluated", "error", "skipped", "missing"]
 
 _NO_ATTEMPTS: Final[dict[int, AttemptState]] = {}
+_REMEMBERED: Final = 2**14
+"""Of how many events at the end it is remembered of which tasks they are."""
 
 
 _layout: Final = Layout()
@@ -248,6 +253,8 @@ class RunState:
     finished_at: str | None = None
     last_ns: int | None = None
     """When the last event was recorded: nanoseconds since 1970, UTC."""
+    recent: deque[str | None] = field(default_factory=partial(deque, maxlen=_REMEMBERED))
+    """Of which tasks the last events are, the latest last; None for events of no task."""
 
     @property
     def size(self) -> int:
@@ -328,6 +335,18 @@ class RunState:
         for task in self.tasks.values():
             for attempt in task.in_order():
                 yield task, attempt
+
+    def moved(self, since: int) -> list[TaskState]:
+        """The tasks that any event from number `since` on is of, in task order.
+
+        All of them, begun or not, where that is too long ago to know.
+        """
+        news = self.size - since
+        if news > len(self.recent):
+            return list(self.tasks.values())
+        names = set(islice(reversed(self.recent), max(news, 0)))
+        found = [self.tasks[name] for name in names if name is not None]
+        return sorted(found, key=lambda task: task.index)
 
     def spend(self) -> tuple[Spend, Spend]:
         """(spend of counted tries, spend of discarded tries) over all attempts."""
