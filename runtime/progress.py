@@ -6,12 +6,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
-from ledger.state import RunState
+from ledger.state import RunState, TaskStage, TaskState
+from ledger.tally import Share, Tally
 
 PROGRESS_JSON: Final = "progress.json"
 PROGRESS_JSONL: Final = "progress.jsonl"
+
+_STAGES: Final = get_args(TaskStage)
+_COUNTED: Final = (*_STAGES, "reused", "correct", "attempts", "retries")
 
 _log = logging.getLogger(__name__)
 
@@ -42,32 +46,42 @@ class Progress:
     remaining_seconds: float | None
 
 
-def measure(state: RunState, wall_ns: int, elapsed: float, *, over: bool = False) -> Progress:
+def counting() -> Tally:
+    """What `measure` counts with: it follows the state of one run."""
+    return Tally(_share)
+
+
+def _share(task: TaskState) -> Share:
+    stages = (int(task.stage == stage) for stage in _STAGES)
+    tried = len(task.in_order())
+    return (*stages, int(task.reused), int(task.correct is True), tried, task.retry_count)
+
+
+def measure(
+    state: RunState, wall_ns: int, elapsed: float, *, over: bool = False, tally: Tally | None = None
+) -> Progress:
     """Count `state`, `elapsed` seconds after the work began; unless `over`, the run goes on.
 
     `wall_ns` is the time by the run's own clock: of its events the copies are older than the run.
+    With the `tally` that earlier states of the run were counted with, only what moved is counted.
     """
-    stages = dict.fromkeys(("pending", "running", "done", "error", "cancelled"), 0)
-    for task in state.tasks.values():
-        # The events of a reused task bring it from pending to done in one transaction.
-        stages[task.stage] += 1
-    counts = state.counts()
-    worked = stages["done"] + stages["error"] - counts.reused
-    left = stages["pending"] + stages["running"]
+    tally = counting() if tally is None else tally
+    tally.follow(state)
+    counts = dict(zip(_COUNTED, tally.sums or (0,) * len(_COUNTED), strict=True))
+    counts["pending"] += len(state.tasks) - tally.begun
+    # The events of a reused task bring it from pending to done in one transaction.
+    worked = counts["done"] + counts["error"] - counts["reused"]
+    left = counts["pending"] + counts["running"]
     rate = worked / elapsed if worked > 0 and elapsed > 0 else None
     return Progress(
         run_id=state.run_id,
         status=state.status if over or state.finished else "running",
         at=datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        total=counts.total,
-        reused=counts.reused,
-        correct=counts.correct,
-        attempts=counts.attempts,
-        retries=counts.retries,
+        total=len(state.tasks),
         elapsed_seconds=round(elapsed, 3),
         tasks_per_minute=None if rate is None else round(rate * 60, 3),
         remaining_seconds=None if rate is None else round(left / rate, 3),
-        **stages,
+        **counts,
     )
 
 

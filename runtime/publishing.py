@@ -14,7 +14,7 @@ from ledger.events import ErrorInfo
 from ledger.state import RunState
 from ledger.tail import Clock
 from ledger.view import Blobs
-from runtime.progress import Progress, ProgressFiles, measure
+from runtime.progress import Progress, ProgressFiles, counting, measure
 from runtime.promise import to_the_end
 from runtime.recorder import Recorder
 from runtime.stages import explain
@@ -49,6 +49,7 @@ class Publisher:
         self._projectors = [make(directory) for make in projectors]
         self._on_progress = on_progress
         self._files = ProgressFiles(directory)
+        self._tally = counting()
         self._clock = clock
         self._begun = clock()[1]
         self._moved = asyncio.Event()
@@ -113,7 +114,8 @@ class Publisher:
         with self._recorder.reading() as (state, view):
             self._recorder.cover()
             wall, monotonic = self._clock()
-            progress = measure(state, wall, (monotonic - self._begun) / 1e9, over=over)
+            elapsed = (monotonic - self._begun) / 1e9
+            progress = measure(state, wall, elapsed, over=over, tally=self._tally)
             self._files.write(progress)
             if self._on_progress is not None:
                 self._on_progress(progress)

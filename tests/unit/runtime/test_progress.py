@@ -9,7 +9,7 @@ from ledger import events as ev
 from ledger.fold import fold
 from ledger.state import RunState
 from ledger.store import Ledger
-from runtime.progress import ProgressFiles, measure
+from runtime.progress import ProgressFiles, counting, measure
 from tests import events_of as say
 
 NOON = 1_000_000_000 * 10**9  # 2001-09-09T01:46:40Z
@@ -42,6 +42,27 @@ def test_every_task_is_counted_in_one_place(state: RunState) -> None:
     assert sum(parts) == found.total
     assert (found.attempts, found.correct, found.retries) == (3, 1, 0)
     assert found.status == "running"
+
+
+def test_a_run_that_is_measured_again_and_again_is_told_as_if_it_were_for_the_first_time(
+    tmp_path: Path,
+) -> None:
+    steps: list[list[ev.AnyEvent]] = [
+        say.opening("a", "b", "c"),
+        [ev.TaskStarted(task="b"), ev.AttemptStarted(task="b", attempt=1)],
+        [*say.whole_task("a", say.attempt("a")), *say.attempt("b")[1:]],
+        [ev.TaskFinished(task="b", reason="all_attempts", error=False)],
+        say.whole_task("c", say.failed_attempt("c"), error=True),
+    ]
+    tally, state = counting(), RunState()
+    with Ledger.create(tmp_path) as ledger:
+        for step in steps:
+            ledger.append(*step)
+            with ledger.view() as view:
+                state = fold(view.events(since=state.size), state)
+            assert measure(state, NOON, 5.0, tally=tally) == measure(state, NOON, 5.0)
+    found = measure(state, NOON, 5.0, tally=tally)
+    assert (found.done, found.error, found.correct, found.attempts) == (2, 1, 2, 3)
 
 
 def test_the_time_left_is_guessed_from_the_tasks_worked_on(state: RunState) -> None:
