@@ -26,7 +26,6 @@ from ledger.view import Blobs
 # `run_info.json` holds all plans: it is written again only when the ledger has grown by a quarter,
 # so that all its writings together cost about five times the last one.
 _GROWTH: Final = 1.25
-_OVER: Final = frozenset({"done", "error", "cancelled"})
 
 
 def refuse_occupied(target: Path) -> None:
@@ -54,7 +53,7 @@ class LiveExport:
         self._size = 0
         self._run_info_size = 0
         self._names: dict[str, str] = {}
-        self._waiting: dict[str, None] = {}
+        self._named: set[str] = set()
         self._written: set[str] = set()
         self._retried: set[int] = set()
         self._manifest: tuple[int, int] | None = None
@@ -86,6 +85,7 @@ class LiveExport:
                 folder.replace(file)
                 self._written.add(file.path)
             folder.sync()
+        self._named.clear()
         self._size = state.size
 
     def _make_target(self) -> None:
@@ -144,17 +144,15 @@ class LiveExport:
                     folder.remove(file.path)
                 self._retried.difference_update(*(a.retries for a in task.attempts.values()))
             if old != name or task_id not in self._names:
-                self._waiting[task_id] = None
+                self._named.add(task_id)
         self._names = names
 
-    def _moved(self, state: RunState) -> Iterator[TaskState]:
-        """Tasks that have attempts; those that are over are looked at for the last time."""
-        waiting = self._waiting
-        begun = [state.tasks[task_id] for task_id in waiting]
-        for task in [task for task in begun if task.first is not None]:
-            yield task
-            if task.stage in _OVER:
-                del waiting[task.id]
+    def _moved(self, state: RunState) -> list[TaskState]:
+        """The tasks that moved, or were named anew, since what is written, in task order."""
+        moved = {task.id: task for task in state.moved(self._size)}
+        moved |= {task_id: state.tasks[task_id] for task_id in self._named}
+        begun = (task for task in moved.values() if task.first is not None)
+        return sorted(begun, key=lambda task: task.index)
 
     def _retries(self, task: TaskState, state: RunState, blobs: Blobs) -> Iterator[OutFile]:
         for attempt in task.attempts.values():
