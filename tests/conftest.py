@@ -1,6 +1,11 @@
 """What holds for every test: nothing is read from or written to the user's own state."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast an example is made or tried is the machine's affair.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)

@@ -233,7 +233,7 @@ def evaluate(
     stop: StopSignal | None = None,
     environ: Mapping[str, str] | None = None,
     projectors: Sequence[Any] = (),
-    grace: float = 5.0,
+    grace: float = 60.0,
     alarm: Callable[[str], object] | None = None,
     **parts: Any,
 ) -> Ran:

@@ -29,7 +29,7 @@ from runtime.runner import run as run_request
 from runtime.surroundings import Surroundings
 from tests import fake_plugins as fake
 from tests.litellm_names import HEADER, HISTORY, KEY, METADATA, SIXTEEN, THREADS
-from tests.stub_endpoint import StubEndpoint, unused_port
+from tests.stub_endpoint import StubEndpoint, refusing_port
 
 import litellm  # isort: skip - after the bridge, which keeps it from the network
 
@@ -48,7 +48,7 @@ class Stage:
         self.run, self.attempt, self.results = run, attempt, results
 
     @contextmanager
-    def bridge(self, settle: float = 5.0) -> Iterator[dict[str, Any]]:
+    def bridge(self, settle: float = 60.0) -> Iterator[dict[str, Any]]:
         with LiteLLMCalls(self.attempt.calls, settle_seconds=settle) as acl:
             yield acl
 
@@ -212,8 +212,8 @@ def timeout(at: Stage) -> None:
 
 @scenario
 def refused_port(at: Stage) -> None:
-    with StubEndpoint() as stub, at.bridge() as acl:
-        at.fail(stub, acl, api_base=f"http://127.0.0.1:{unused_port()}/v1")
+    with StubEndpoint() as stub, at.bridge() as acl, refusing_port() as port:
+        at.fail(stub, acl, api_base=f"http://127.0.0.1:{port}/v1")
 
 
 @scenario

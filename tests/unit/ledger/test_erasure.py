@@ -433,7 +433,9 @@ def erasable(path: Path) -> list[int]:
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data(), events=legal_runs(most=40), seal=st.booleans())
 def test_whatever_is_erased_all_else_is_byte_for_byte_the_same(

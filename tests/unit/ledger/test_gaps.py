@@ -144,7 +144,9 @@ def test_what_an_erased_call_cost_is_unknown_and_not_zero(
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data(), events=legal_runs(most=40))
 def test_folding_in_two_parts_is_folding_in_one_whatever_was_erased(

@@ -23,7 +23,7 @@ from runtime.llm import (
     resolve_api_key,
 )
 from runtime.models import EnvName, ModelSpec
-from tests.stub_endpoint import StubEndpoint, unused_port
+from tests.stub_endpoint import StubEndpoint, refusing_port
 
 QUESTION = [{"role": "system", "content": "Add up."}, {"role": "user", "content": "40+2?"}]
 KEY = "a-key-of-no-known-shape"
@@ -296,10 +296,10 @@ def test_a_port_without_a_server_is_a_lost_connection() -> None:
     records = Records()
 
     async def call() -> None:
-        async with LLMClient(spec(f"http://127.0.0.1:{unused_port()}/v1"), records) as client:
+        async with LLMClient(spec(f"http://127.0.0.1:{port}/v1"), records) as client:
             await client.chat(QUESTION)
 
-    with pytest.raises(ModelCallFailed) as caught:
+    with refusing_port() as port, pytest.raises(ModelCallFailed) as caught:
         asyncio.run(call())
     assert caught.value.code == "provider_connection"
     assert caught.value.status is None

@@ -391,7 +391,7 @@ def test_the_grace_is_that_of_the_suite(tmp_path: Path) -> None:
 
     async def stubborn(t: Task, context: AttemptContext) -> str:
         stop.request("SIGTERM")
-        for _ in range(200):
+        for _ in range(3000):
             try:
                 await asyncio.sleep(0.02)
             except asyncio.CancelledError:

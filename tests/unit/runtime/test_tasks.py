@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 import pytest
 
 from ledger import events as ev
+from ledger.state import RunState
+from ledger.view import Blobs
 from runtime.attempts import Attempt
 from runtime.contracts import AttemptContext, StageError, Task
 from runtime.interrupt import StopSignal
@@ -176,17 +178,27 @@ def test_a_cancelled_attempt_counts_nothing(tmp_path: Path) -> None:
 
 def test_what_ignores_its_cancellation_is_left_behind_and_recorded(tmp_path: Path) -> None:
     stop = StopSignal()
+    outlasted: list[bool] = []
+    over = False
 
     async def act(t: Task, context: AttemptContext) -> str:
         stop.request("SIGTERM")
-        for _ in range(20):
+        for _ in range(3000):
             try:
                 await asyncio.sleep(0.02)
             except asyncio.CancelledError:
                 continue
+            if over:
+                break
+        outlasted.append(over)
         return "right"
 
-    ran = evaluate(tmp_path, act, [task("t")], stop=stop, grace=0.05)
+    def look(state: RunState, blobs: Blobs) -> None:
+        nonlocal over
+        over = over or state.finished is not None
+
+    ran = evaluate(tmp_path, act, [task("t")], stop=stop, grace=0.05, projectors=[lambda _: look])
+    assert outlasted == [True]
     assert ran.outcome.exit_code == 143
     assert [event.status for event in ran.of(ev.AttemptFinished)] == ["cancelled"]
     assert ran.of(ev.TaskCancelled) != []
