@@ -25,7 +25,7 @@ from tests.fuzz.targets import targets
 CORPUS = Path(__file__).with_name("corpus")
 OUT = ROOT / "build" / "fuzz"
 # Beyond what a child sees itself: code that never comes back to Python.
-_STUCK_SECONDS = 4 * WAITING_SECONDS
+_STUCK_SECONDS = 20 * WAITING_SECONDS
 MOST_KEPT = 20_000
 """Bytes of corpus that a target keeps in the repository."""
 

@@ -5,6 +5,7 @@ import resource
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 CPU_SECONDS = 5.0
 """Of a process, its threads included."""
 WAITING_SECONDS = 30.0
+"""Of one thread that neither computes nor could, if it had a processor."""
 MEMORY = 1 << 30
 """More address space than the process had when it began."""
 
@@ -51,10 +53,16 @@ def memory_folder() -> tempfile.TemporaryDirectory[str]:
 @contextmanager
 def bounded_time() -> Iterator[None]:
     """Raise BeyondBounds in what takes too long, or waits for what never comes."""
+    until = _idle() + WAITING_SECONDS
 
     def too_long(number: int, frame: object) -> None:
-        what = "computes" if number == signal.SIGPROF else "waits"
-        raise BeyondBounds(f"{what} too long")
+        if number == signal.SIGPROF:
+            raise BeyondBounds("computes too long")
+        left = until - _idle()
+        if left <= 0:
+            raise BeyondBounds("waits too long")
+        # Less than a microsecond would be none, and stop the timer.
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))
 
     timers = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REAL}
     before = {number: signal.signal(number, too_long) for number in timers}
@@ -66,6 +74,19 @@ def bounded_time() -> Iterator[None]:
         for number, timer in timers.items():
             signal.setitimer(timer, 0)
             signal.signal(number, before[number])
+
+
+def _idle() -> float:
+    """A clock that stands still while this thread computes, or others have all processors."""
+    return time.monotonic() - time.thread_time() - _kept_waiting()
+
+
+def _kept_waiting() -> float:
+    """How long this thread could have computed and was not let, as far as the system tells."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 class Fence:

@@ -133,9 +133,8 @@ class Fuzzer:
     def _try(self, data: bytes, *, is_new: bool) -> None:
         if len(data) > MOST_BYTES:
             return
-        (self._out / "current").write_bytes(data)
         before = self._runner.measure()
-        finding = self._runner.run(data)
+        finding = self._run(data)
         self.status.executions += 1
         if finding is not None:
             self._found(finding)
@@ -145,6 +144,11 @@ class Fuzzer:
             if is_new:
                 name = hashlib.sha256(data).hexdigest()[:16]
                 (self._out / "corpus" / name).write_bytes(data)
+
+    def _run(self, data: bytes) -> Finding | None:
+        # Who waits for this process sees what it ran last, and how long ago that began.
+        (self._out / "current").write_bytes(data)
+        return self._runner.run(data)
 
     def _found(self, finding: Finding) -> None:
         if finding.kind in self.status.kinds:
@@ -163,7 +167,7 @@ class Fuzzer:
             smaller = False
             for data in self.target.reduced(finding.data):
                 left -= 1
-                other = self._runner.run(data) if len(data) < len(finding.data) else None
+                other = self._run(data) if len(data) < len(finding.data) else None
                 if other is not None and other.kind == finding.kind:
                     finding, smaller = other, True
                     break

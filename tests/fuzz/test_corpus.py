@@ -1,10 +1,13 @@
 """What the fuzzers found worth keeping, and every crash that there ever was, holds."""
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fuzz import bounds
 from tests.fuzz.__main__ import CORPUS, MOST_KEPT
 from tests.fuzz.bounds import memory_folder
 from tests.fuzz.engine import Runner
@@ -71,6 +74,20 @@ def test_what_does_not_hold_is_a_finding_and_an_error_of_ours_is_none(tmp_path: 
     kinds = {data: runner.run(data) for data in (b"fine", b"outside", b"link", b"bug")}
     assert [data for data, finding in kinds.items() if finding is None] == [b"fine"]
     assert runner.run(b"bug").kind == kinds[b"bug"].kind  # type: ignore[union-attr]
+
+
+def test_what_waits_for_ever_is_beyond_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "WAITING_SECONDS", 0.1)
+    with pytest.raises(bounds.BeyondBounds, match="waits"), bounds.bounded_time():
+        threading.Event().wait()
+
+
+def test_what_computes_or_would_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "WAITING_SECONDS", 0.1)
+    began = time.thread_time()
+    with bounds.bounded_time():
+        while time.thread_time() < began + 0.5:
+            pass
 
 
 def test_edits_change_what_they_name_and_nothing_else() -> None:
