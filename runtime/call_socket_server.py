@@ -102,9 +102,11 @@ class CallServer(Closing):
             if self._closing:
                 return
             self._closing = True
-            connections = dict(self._connections)
         self._wake.send(b"x")
         self._thread.join()
+        # Now that nobody lets in any more: one may have come in until then.
+        with self._lock:
+            connections = dict(self._connections)
         for connection in connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -250,6 +251,24 @@ def test_without_a_recorder_nothing_is_stored_and_the_client_says_so(run: Record
         for _ in range(2):
             with pytest.raises(NotStored, match="recorder"):
                 client.finished_sync(end("c"))
+
+
+def test_a_client_that_comes_in_while_the_server_closes_is_let_go() -> None:
+    came = threading.Event()
+
+    class Busy(CallServer):
+        def _begin(self, connection: socket.socket) -> None:
+            came.set()
+            while not self._closing:
+                time.sleep(0.001)
+            super()._begin(connection)
+
+    with Busy() as server, socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(60)
+        client.connect(str(server.path))
+        assert came.wait(60)
+        server.close()
+        assert client.recv(1) == b""
 
 
 def test_the_socket_is_for_this_user_and_goes_with_the_server() -> None:
