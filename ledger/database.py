@@ -109,9 +109,14 @@ def out_of_room(error: sqlite3.Error) -> bool:
 
 
 def explain(error: sqlite3.Error) -> str:
-    """Say what went wrong."""
-    full = out_of_room(error) or _code(error) == sqlite3.SQLITE_IOERR_SHMSIZE
-    return f"the disk is full ({error})" if full else str(error)
+    """Say what went wrong, and no more than SQLite knows."""
+    match _code(error):
+        case sqlite3.SQLITE_FULL:
+            return f"the disk is full ({error})"
+        case sqlite3.SQLITE_IOERR_WRITE | sqlite3.SQLITE_IOERR_SHMSIZE:
+            # A quota, a limit on files, and a disk that refuses are one code.
+            return f"the disk is full, or fails ({error})"
+    return str(error)
 
 
 def _code(error: sqlite3.Error) -> int:

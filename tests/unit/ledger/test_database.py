@@ -163,3 +163,20 @@ def test_errors_are_told_apart_by_what_may_be_stored(code: int, no_room: bool, d
     assert database.out_of_room(error) is no_room
     assert database.in_doubt(error) is doubt
     assert ("disk is full" in database.explain(error)) is no_room
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (sqlite3.SQLITE_FULL, "the disk is full (why)"),
+        (sqlite3.SQLITE_IOERR_WRITE, "the disk is full, or fails (why)"),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, "the disk is full, or fails (why)"),
+        (sqlite3.SQLITE_IOERR_FSYNC, "why"),
+    ],
+)
+def test_a_disk_is_called_full_where_sqlite_knows_and_full_or_failing_where_it_does_not(
+    code: int, told: str
+) -> None:
+    error = sqlite3.OperationalError("why")
+    error.sqlite_errorcode = code
+    assert database.explain(error) == told
