@@ -113,7 +113,7 @@ def import_path(  # noqa: PLR0913 - each is an option of `acl import`, or stands
             finally:
                 recorder.close()
             if registration is not None:
-                registration.wait()
+                registration.wait(staged)
             places.publish(staged, results_dir, target)
         if registration is not None:
             registration.enter_whole()

@@ -1,6 +1,7 @@
 """What a registry says of each run: when it was entered, and how it was sealed."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from ledger.errors import AclError, IntegrityError, VersionUnsupported
@@ -84,6 +85,21 @@ def read_entries(view: LedgerView) -> Readings:
             )
         known[key].take(event, recorded.at, recorded.seq)
     found.entries = list(known.values())
+    return found
+
+
+def numbers_of(
+    view: LedgerView, ledgers: AbstractSet[str], since: int
+) -> dict[tuple[str, int], int]:
+    """Return the numbers of what is entered of `ledgers` from event `since` on, by id and code.
+
+    Raises what reading the events raises.
+    """
+    found: dict[tuple[str, int], int] = {}
+    for recorded in view.events(since=since):
+        event = recorded.event
+        if isinstance(event, RegistryOpened | RegistrySealed) and event.ledger_id in ledgers:
+            found.setdefault((event.ledger_id, event.code), recorded.seq)
     return found
 
 

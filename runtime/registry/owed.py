@@ -1,18 +1,13 @@
-"""Entries that runs did not make themselves: they died, or could not reach the registry.
+"""What is to be entered of a run, read from its ledger; also for runs that died before they did.
 
-A run that could not enter itself leaves a file in `registry.waiting`, named by its ledger id, that
-holds its path. Runs that are entered and not yet sealed are in the memo beside the registry. Both
-are hints: what is entered is read from the ledger of the run.
+Runs that are entered and not yet sealed are in the memo beside the registry. It is a hint: what is
+entered is read from the ledger of the run.
 """
 
-import fcntl
-import json
-import os
 import sqlite3
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,15 +23,12 @@ from ledger.events import (
     TasksSelected,
 )
 from ledger.view import LedgerView
-from runtime.registry.places import WAITING_NAME, ledger_in, locate, request_digest
+from runtime.registry.places import ledger_in, locate, request_digest
 
 _AFTER_A_SEAL: Final = frozenset({AnnotationAdded.code, PayloadErased.code})
 _MOST_LOOKS: Final = 16
-_MOST_WAITING: Final = 512
-_MOST_BYTES: Final = 65_536
 # A ledger that was left in the middle is copied to be looked at, once.
 _MOST_COPIED: Final = 64 * 1024 * 1024
-_STALE_SECONDS: Final = 3600.0
 # A plan stands near the beginning, before the first attempt.
 _OPENING_EVENTS: Final = 1000
 
@@ -59,11 +51,10 @@ class Unsealed:
 
 @dataclass(slots=True)
 class Owed:
-    """What to enter for other runs; `looked` has the state of the files that were looked at."""
+    """What to enter for runs that died; `looked` has the state of the files that were looked at."""
 
-    seals: list[RegistrySealed]
-    waiting: list[tuple[Path, list[RegistryOpened | RegistrySealed]]]
-    looked: dict[str, str]
+    seals: list[RegistrySealed] = field(default_factory=list)
+    looked: dict[str, str] = field(default_factory=dict)
 
 
 def memo_of(runs: Sequence[Unsealed]) -> Any:
@@ -86,9 +77,9 @@ def _text(value: Any) -> str:
     return value
 
 
-def look(results_dir: Path, unsealed: Sequence[Unsealed], *, waiting: bool = True) -> Owed:
-    """Look at a few runs that may have been sealed meanwhile, and at those that wait."""
-    owed = Owed([], list(_waiting(results_dir)) if waiting else [], {})
+def look(results_dir: Path, unsealed: Sequence[Unsealed]) -> Owed:
+    """Look at a few runs that may have been sealed meanwhile."""
+    owed = Owed()
     for run in unsealed[:_MOST_LOOKS]:
         owed.looked[run.ledger_id] = run.seen
         with suppress(*Failure):
@@ -104,7 +95,8 @@ def _look(results_dir: Path, run: Unsealed, owed: Owed) -> RegistrySealed | None
         return None
     ledger = ledger_in(directory)
     size, seen = _state(ledger)
-    if seen == run.seen or size > _MOST_COPIED or _works(ledger):
+    # Whoever still has its lock enters it.
+    if seen == run.seen or size > _MOST_COPIED or lock.holder(ledger) is not None:
         return None
     owed.looked[run.ledger_id] = seen
     with LedgerView.open(directory, pristine=True) as view:
@@ -120,11 +112,6 @@ def _state(ledger: Path) -> tuple[int, str]:
     folded = not found.st_mode & 0o222
     size = 0 if folded else found.st_size + (behind[0] if behind else 0)
     return size, f"{found.st_size} {found.st_mtime_ns} {found.st_mode} {behind}"
-
-
-def _works(ledger: Path) -> bool:
-    """Tell whether somebody writes to a ledger that is not folded: then it is not sealed."""
-    return bool(ledger.lstat().st_mode & 0o222) and lock.holder(ledger) is not None
 
 
 def seal_entry(view: LedgerView, run_id: str, path: str) -> RegistrySealed | None:
@@ -194,81 +181,3 @@ def entries_of(directory: Path, path: str) -> list[RegistryOpened | RegistrySeal
             return []
         seal = seal_entry(view, opened.run_id, path)
         return [opened] if seal is None else [opened, seal]
-
-
-# -- runs that wait ----------------------------------------------------------------------------
-
-
-def wait_for_entry(results_dir: Path, path: str, ledger_id: str) -> str | None:
-    """Leave word that a run is to be entered by whoever reaches the registry next.
-
-    Returns why that cannot be, or None.
-    """
-    folder = results_dir / WAITING_NAME
-    if os.path.lexists(folder) and not _is_own(folder):
-        return f"{folder} is not a directory"
-    try:
-        folder.mkdir(exist_ok=True)
-        sidefile.replace(folder / ledger_id, json.dumps(path).encode())
-    except OSError as error:
-        return f"{error.filename or folder}: {error.strerror}"
-    return None
-
-
-@contextmanager
-def serving(results_dir: Path) -> Iterator[bool]:
-    """Tell whether it is for us to enter the runs that wait: one program at a time does.
-
-    Where there are no locks everybody does, and finds out in turn what others have entered.
-    """
-    folder = results_dir / WAITING_NAME
-    try:
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        yield False
-        return
-    try:
-        is_ours = True
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            is_ours = not isinstance(error, BlockingIOError)
-        yield is_ours
-    finally:
-        os.close(held)
-
-
-def no_longer_waits(results_dir: Path, ledger_id: str) -> None:
-    """Take that word back: the run is entered."""
-    folder = results_dir / WAITING_NAME
-    with suppress(OSError):
-        if _is_own(folder):
-            (folder / ledger_id).unlink(missing_ok=True)
-
-
-def _is_own(folder: Path) -> bool:
-    """Tell whether a directory is here, and not where somebody's link leads."""
-    return folder.is_dir() and not folder.is_symlink()
-
-
-def _waiting(results_dir: Path) -> Iterator[tuple[Path, list[RegistryOpened | RegistrySealed]]]:
-    folder = results_dir / WAITING_NAME
-    try:
-        places = sorted(folder.iterdir())[:_MOST_WAITING] if _is_own(folder) else []
-    except OSError:
-        return
-    for place in places:
-        with suppress(*Failure):
-            entries = _entries_waiting(results_dir, place)
-            if entries or time.time() - place.lstat().st_mtime > _STALE_SECONDS:
-                yield place, entries
-
-
-def _entries_waiting(results_dir: Path, place: Path) -> list[RegistryOpened | RegistrySealed]:
-    """What is to be entered for the run that left `place`; nothing if it is not there."""
-    path = json.loads(sidefile.content(place, _MOST_BYTES))
-    directory = locate(results_dir, _text(path)) if isinstance(path, str) else None
-    if directory is None or not ledger_in(directory).exists():
-        return []
-    entries = entries_of(directory, path)
-    return entries if all(entry.ledger_id == place.name for entry in entries) else []

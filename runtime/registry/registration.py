@@ -13,14 +13,9 @@ from ledger.note import Signer
 from ledger.view import LedgerView
 from runtime.gate import prune_event, redact_event
 from runtime.redact import Redactor
-from runtime.registry.owed import (
-    attempts_of,
-    entries_of,
-    no_longer_waits,
-    seal_entry,
-    wait_for_entry,
-)
+from runtime.registry.owed import attempts_of, entries_of, seal_entry
 from runtime.registry.places import find_results_dir, relative, request_digest
+from runtime.registry.waiting import Word, leave_word
 from runtime.registry.writing import Entered, Event, Registry
 
 REGISTERED: Final = "acl.registered"
@@ -61,7 +56,6 @@ class Registration:
         self._say = tell
         # Nobody can have entered the run before.
         self._since = registry.about
-        self._waits = False
         self._entered: Entered | None = None
         self.fault: str | None = None
         """Why the run is not entered; None once it is."""
@@ -92,12 +86,14 @@ class Registration:
         if entries:
             self._enter(what, entries)
 
-    def wait(self) -> None:
-        """Leave word that the run is to be entered, in case this program does not come to it."""
-        self._waits = True
-        why = wait_for_entry(self._registry.results_dir, self._path, self._ledger_id)
-        if why is not None:
-            self._say(f"nobody will enter the run later: {why}")
+    def wait(self, staged: Path) -> None:
+        """Leave word of a run that is sealed and still in `staged`, in case this program dies."""
+        try:
+            entries = entries_of(staged, self._path)
+        except _FAILURES as error:
+            self._say(f"nobody will enter the run later: {error}")
+            return
+        self._leave(entries)
 
     def enter_whole(self) -> None:
         """Enter a run that appeared sealed: its opening and its seal at once."""
@@ -122,21 +118,28 @@ class Registration:
         wait = self._registry.wait if self.fault is None else _SECOND_WAIT
         try:
             wait = min(wait, self._registry.wait)
-            since = self._since if self._waits else None
-            self._entered = self._registry.enter(*entries, wait=wait, since=since)
+            self._entered = self._registry.enter(*entries, wait=wait, since=self._since)
         except _FAILURES as error:
             self._tell(what, error)
+            self._leave(entries)
             return
         if self._entered is not None and self._entered.fault is not None:
             self._say(f"the registry has no new checkpoint: {self._entered.fault}")
-        self.fault, self._waits = None, False
-        no_longer_waits(self._registry.results_dir, self._ledger_id)
+        self.fault = None
 
     def _tell(self, what: str, error: Exception) -> None:
         why = error.message if isinstance(error, AclError) else str(error)
         self._say(f"{what}: {why}")
         self.fault = self.fault or why
-        self.wait()
+
+    def _leave(self, entries: Sequence[Event]) -> None:
+        """Leave word of what is to be entered by whoever reaches the registry next."""
+        if not entries:
+            return
+        word = Word(since=self._since, entries=tuple(entries))
+        why = leave_word(self._registry.results_dir, word, durable=True)
+        if why is not None:
+            self._say(f"nobody will enter the run later: {why}")
 
     def told(self) -> ExtensionRecorded:
         """The event with which a run says in its own ledger whether it was entered, and where."""

@@ -1,23 +1,36 @@
-"""Entering runs into a registry: one short turn at its lock for each entry."""
+"""Entering runs into a registry: whoever has its lock enters all who wait, in one short turn."""
 
 import os
+import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain, compress
 from pathlib import Path
 from typing import Final
 
-from ledger import resume
-from ledger.errors import AclError, LedgerDamaged, LedgerExists, LedgerRolledBack, NotALedger
+from ledger import resume, sidefile
+from ledger.errors import (
+    AclError,
+    LedgerDamaged,
+    LedgerExists,
+    LedgerLocked,
+    LedgerRolledBack,
+    NotALedger,
+)
 from ledger.events import RegistryOpened, RegistrySealed
+from ledger.lock import pause
 from ledger.memory import Memory
 from ledger.note import Signer
 from ledger.sidefile import signed_origin
 from ledger.store import Ledger, system_clock
 from ledger.tail import Clock, Entropy
-from runtime.registry.doubts import Doubts
-from runtime.registry.owed import Owed, Unsealed, look, memo_of, read_memo, serving
+from ledger.view import LedgerView
+from runtime.registry.entries import numbers_of
+from runtime.registry.owed import Failure, Owed, Unsealed, look, memo_of, read_memo
 from runtime.registry.places import REGISTRY_NAME, registry_file
+from runtime.registry.waiting import Word, leave_word, take_back, waits, words
 
 LOCK_SECONDS: Final = 30.0
 """How long an entry waits for the lock."""
@@ -32,8 +45,8 @@ Event = RegistryOpened | RegistrySealed
 class Entered:
     """Where an entry stands: as event `seq` of the registry with the id `ledger_id`.
 
-    `root` is that of its first `size` events, the entry among them. `fault` says why the checkpoint
-    behind it was not written, if it was not.
+    `root` is that of its first `size` events, the entry among them. `fault` says why no checkpoint
+    covers it, if none does.
     """
 
     ledger_id: str
@@ -44,10 +57,10 @@ class Entered:
 
 
 class Registry:
-    """The registry of `results_dir`; it is opened for each entry and closed again.
+    """The registry of `results_dir`; it is opened for each turn and closed again.
 
-    `signers` sign its checkpoints, one after each entry. `wait` is how many seconds an entry waits
-    for the others.
+    `signers` sign a checkpoint over each entry. `wait` is how many seconds an entry waits for the
+    others.
     """
 
     def __init__(
@@ -71,53 +84,106 @@ class Registry:
         kept = resume.read(self.results_dir / REGISTRY_NAME)
         return 0 if kept is None else kept.tree.size
 
-    def enter(
-        self, *events: Event, wait: float | None = None, since: int | None = None
-    ) -> Entered | None:
-        """Enter `events`, and what other runs owe; return once all is on disk.
+    def enter(self, *entries: Event, wait: float | None = None, since: int = 0) -> Entered | None:
+        """Enter `entries` of one run, and what other runs owe; return once all is on disk.
 
-        With `since` somebody else may have entered `events` behind the first so many; then they are
-        not entered again. Returns where the first new one stands; None if there was nothing to
-        enter. Raises what opening a ledger and appending to it raise, and OSError.
+        None of `entries` is among the first `since` events; behind these others may have entered
+        some, which are not entered again. Who finds the lock taken leaves word, so that whoever
+        has it next enters all who wait in one turn. Returns where the first of `entries` stands;
+        None if there are none. Raises what opening a ledger and appending to it raise, and OSError.
         """
-        path = registry_file(self.results_dir)
-        with serving(self.results_dir) as serves:
-            kept = resume.read(path)
-            # Other runs are looked at before it is our turn, so that a turn is short.
-            known = (kept and read_memo(kept.memo)) or ()
-            owed = look(self.results_dir, known, waiting=serves)
-            doubts = self._doubts(() if since is None else events, owed, since or 0)
-            with self._open(path, self.wait if wait is None else wait) as ledger:
-                return self._take_turn(ledger, events, owed, doubts)
+        if not entries:
+            return None
+        deadline = time.monotonic() + (self.wait if wait is None else wait)
+        path, word = registry_file(self.results_dir), Word(since=since, entries=entries)
+        # Other runs are looked at before it is our turn, so that a turn is short.
+        kept = resume.read(path)
+        owed = look(self.results_dir, (kept and read_memo(kept.memo)) or ())
+        is_left = False
+        while True:
+            try:
+                with self._open(path) as ledger:
+                    return self._take_turn(ledger, word, owed)
+            except LedgerLocked:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise
+            is_left = (is_left and waits(self.results_dir, word)) or not leave_word(
+                self.results_dir, word, durable=False
+            )
+            time.sleep(pause(left))
+            if is_left and not waits(self.results_dir, word):
+                found = self._found(word)
+                if found is not None:
+                    return found
 
-    def _doubts(self, events: Sequence[Event], owed: Owed, since: int) -> Doubts:
-        """Look up what others may have entered: `events` behind event `since`, and who waits."""
-        own = {event.ledger_id for event in events}
-        waiting = {event.ledger_id for _, news in owed.waiting for event in news}
-        doubts = Doubts(own | waiting, 0 if waiting - own else since)
-        doubts.look_up(registry_file(self.results_dir))
-        return doubts
+    def _found(self, word: Word) -> Entered | None:
+        """Where somebody else has entered all of a word; None if nobody has."""
+        with suppress(*Failure), LedgerView.open(registry_file(self.results_dir)) as view:
+            numbers = numbers_of(view, {word.ledger_id}, word.since)
+            if all(key in numbers for key in word.keys):
+                return self._covered(view.ledger_id, [numbers[key] for key in word.keys])
+        return None
 
-    def _take_turn(
-        self, ledger: Ledger, events: Sequence[Event], owed: Owed, doubts: Doubts
-    ) -> Entered | None:
+    def _covered(self, ledger_id: bytes, numbers: Sequence[int]) -> Entered | None:
+        """Where these events stand, if a checkpoint that our keys signed covers all of them."""
+        ours = {(signer.name, signer.key_id) for signer in self._signers}
+        for beside in sidefile.read(registry_file(self.results_dir)):
+            checkpoint, signed = beside.claim.checkpoint, beside.claim.signed
+            lines = () if signed is None else signed.signatures
+            if max(numbers) < checkpoint.size and ours <= {(one.name, one.key_id) for one in lines}:
+                size, root = checkpoint.size, checkpoint.root.hex()
+                return Entered(ledger_id.hex(), numbers[0], size, root, None)
+        return None
+
+    def _take_turn(self, ledger: Ledger, own: Word, owed: Owed) -> Entered:
+        """Enter `own` and what others owe, and cover it by a checkpoint."""
         self._refuse_older(ledger)
-        before = ledger.size
-        unsealed = self._unsealed(ledger)
-        if doubts.ids and before:
-            with ledger.view() as view:
-                doubts.read(view)
-        entered = self._append(ledger, events, owed, unsealed, doubts)
-        found = None
-        if entered:
+        before, unsealed = ledger.size, self._unsealed(ledger)
+        known = {run.ledger_id for run in unsealed}
+        waiting = {name: word for name, word in words(self.results_dir) if name != own.ledger_id}
+        died = [seal for seal in owed.seals if seal.ledger_id in known - {own.ledger_id, *waiting}]
+        asked = [own, *(word for word in waiting.values() if word is not None)]
+        asked += [Word(since=before, entries=(seal,)) for seal in died]
+        numbers = self._numbers(ledger, asked, known)
+        batches = [_news(word, known, numbers) for word in asked]
+        outcomes = ledger.append_group(batches)
+        if isinstance(outcomes[0], AclError):
+            raise outcomes[0]
+        stored = [not isinstance(outcome, AclError) for outcome in outcomes]
+        entered = [*chain.from_iterable(compress(batches, stored))]
+        stands = [numbers.get(key, before) for key in own.keys]
+        found = None if entered else self._covered(ledger.ledger_id, stands)
+        if found is None:
             fault = self._checkpoint(ledger)
             ledger.keep(memo_of(_after(unsealed, entered, owed.looked)))
             size, root = ledger.size, ledger.root().hex()
-            found = Entered(ledger.ledger_id.hex(), before, size, root, fault)
-        for place, _ in owed.waiting:
-            with suppress(OSError):
-                place.unlink(missing_ok=True)
+            found = Entered(ledger.ledger_id.hex(), stands[0], size, root, fault)
+        void = [name for name, word in waiting.items() if word is None]
+        for name in [*void, *(word.ledger_id for word in compress(asked, stored))]:
+            take_back(self.results_dir, name)
         return found
+
+    def _numbers(
+        self, ledger: Ledger, asked: Sequence[Word], known: AbstractSet[str]
+    ) -> dict[tuple[str, int], int]:
+        """What may have been entered already of what is asked for, and where it stands.
+
+        Who entered it can have died before the word was taken back. Of a run that is `known` not
+        to be sealed no seal is entered.
+        """
+        doubtful = [
+            word
+            for word in asked
+            if word.ledger_id not in known or isinstance(word.entries[0], RegistryOpened)
+        ]
+        size = ledger.size
+        # A registry that was begun anew can be shorter than the one that a size was of.
+        since = min((word.since if word.since <= size else 0 for word in doubtful), default=size)
+        if since == size:
+            return {}
+        with ledger.view() as view:
+            return numbers_of(view, {word.ledger_id for word in doubtful}, since)
 
     def _refuse_older(self, ledger: Ledger) -> None:
         """Raise LedgerRolledBack if our key has signed more of the registry than there is."""
@@ -140,10 +206,11 @@ class Registry:
             return str(error)
         return None
 
-    def _open(self, path: Path, wait: float) -> Ledger:
+    def _open(self, path: Path) -> Ledger:
+        """Open the registry, or make it; LedgerLocked at once if somebody else has its lock."""
         if not os.path.lexists(path):
             try:
-                return Ledger.create(path, clock=self._clock, entropy=self._entropy, wait=wait)
+                return Ledger.create(path, clock=self._clock, entropy=self._entropy, wait=0.0)
             except LedgerExists:
                 # Another run was faster; or it is gone, and what is left of it tells.
                 if not os.path.lexists(path):
@@ -153,7 +220,7 @@ class Registry:
                     ) from None
         try:
             return Ledger.open(
-                path, clock=self._clock, entropy=self._entropy, wait=wait, resumes=True
+                path, clock=self._clock, entropy=self._entropy, wait=0.0, resumes=True
             )
         except NotALedger as error:
             raise LedgerDamaged(f"there is no registry: {error.message}") from error
@@ -171,55 +238,19 @@ class Registry:
             news = [recorded.event for recorded in view.events(since=since)]
         return _after(known, [one for one in news if isinstance(one, Event)], {})
 
-    def _append(
-        self,
-        ledger: Ledger,
-        events: Sequence[Event],
-        owed: Owed,
-        unsealed: Sequence[Unsealed],
-        doubts: Doubts,
-    ) -> list[Event]:
-        """Store what is to be entered; return what was. Raises what kept `events` from it."""
-        known = {run.ledger_id for run in unsealed}
-        own = {event.ledger_id for event in events}
-        waiting = [[one for one in news if one.ledger_id not in own] for _, news in owed.waiting]
-        # A run that waits to be entered may have been looked at as one that is not sealed, too.
-        sealed = {
-            one.ledger_id for news in waiting for one in news if isinstance(one, RegistrySealed)
-        }
-        seals = [[seal] for seal in owed.seals if seal.ledger_id in known - own - sealed]
-        lists_all = len(unsealed) < _MOST_UNSEALED
-        batches = [
-            _news(batch, known, doubts, lists_all=lists_all) for batch in (events, *waiting, *seals)
-        ]
-        if not any(batches):
-            return []
-        outcomes = ledger.append_group(batches)
-        if events and isinstance(outcomes[0], AclError):
-            raise outcomes[0]
-        return [
-            event
-            for batch, outcome in zip(batches, outcomes, strict=True)
-            if not isinstance(outcome, AclError)
-            for event in batch
-        ]
-
 
 def _news(
-    batch: Sequence[Event], known: set[str], doubts: Doubts, *, lists_all: bool
+    word: Word, known: AbstractSet[str], numbers: Mapping[tuple[str, int], int]
 ) -> list[Event]:
-    """What of a batch was not entered before, `known` being the runs that are not sealed."""
+    """What of a word is not entered yet; a seal is entered only behind the opening."""
+    there = {code for _, code in word.keys if (word.ledger_id, code) in numbers}
+    there |= {RegistryOpened.code} if word.ledger_id in known else set()
     news: list[Event] = []
-    for event in batch:
-        if event.ledger_id in doubts.ids:
-            is_new = not doubts.has(event)
-        elif isinstance(event, RegistryOpened):
-            is_new = event.ledger_id not in known
-        else:
-            opens = any(other.ledger_id == event.ledger_id for other in news)
-            # Another run may have entered the seal already.
-            is_new = opens or event.ledger_id in known or not lists_all
-        news += [event] if is_new else []
+    for entry in word.entries:
+        may_be = isinstance(entry, RegistryOpened) or RegistryOpened.code in there
+        if may_be and entry.code not in there:
+            news.append(entry)
+            there.add(entry.code)
     return news
 
 

@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
+from ledger.store import Ledger
 from runtime import record
 from runtime.redact import Redactor
-from runtime.registry import Registration, Registry
+from runtime.registry import Registration, Registry, writing
 from runtime.surroundings import Surroundings
 from tests.events_of import created
 
@@ -41,9 +42,11 @@ def enter_at_once(results: Path, count: int) -> None:
             status = 1
             try:
                 os.close(opener)
-                os.read(gate, 1)
                 directory = results / "bench" / f"run {number}"
-                registration = Registration(Registry(results), directory, number.to_bytes(16))
+                directory.mkdir(parents=True)
+                with Ledger.create(directory) as ledger:
+                    registration = Registration(Registry(results), directory, ledger.ledger_id)
+                os.read(gate, 1)
                 registration.open(created(f"run {number}"), Redactor({}), 3)
                 status = int(registration.fault is not None)
             finally:
@@ -72,6 +75,8 @@ def main() -> None:
         enter_at_once(results, int(where.split()[0]))
     elif where == "before-entry":
         Registration.open = die  # type: ignore[assignment]
+    elif where == "before-words-are-taken-back":
+        writing.take_back = die
     elif where == "before-sealed-entry":
         Registration.seal = die  # type: ignore[assignment]
     run(results)

@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,44 @@ def test_a_run_does_not_wait_for_ever_for_a_process_that_is_stopped(tmp_path: Pa
         ("registry.opened", directory.name),
         ("registry.sealed", directory.name),
     ]
+
+
+def wait_for_words(results: Path, count: int) -> None:
+    """Return once so many runs wait for the lock, each with its word left."""
+    while len([*results.glob("registry.waiting/" + "[0-9a-f]" * 32)]) < count:
+        time.sleep(0.01)
+
+
+def test_a_run_killed_while_it_waits_is_entered_by_whoever_comes_next(tmp_path: Path) -> None:
+    with stopped(tmp_path), begun(tmp_path, "waiting") as dying:
+        wait_for_words(tmp_path, 1)
+        dying.kill()
+    (dead,) = (path.parent for path in tmp_path.rglob(LEDGER_NAME))
+    other = run(tmp_path)
+    assert types(tmp_path) == [
+        ("registry.opened", other.name),
+        ("registry.opened", dead.name),
+        ("registry.sealed", other.name),
+    ]
+
+
+def test_who_was_entered_by_a_run_that_is_killed_then_is_entered_once(tmp_path: Path) -> None:
+    """It dies with all on disk, before it takes back the words of those whom it entered."""
+    with stopped(tmp_path) as holding, ExitStack() as stack:
+        dying = stack.enter_context(begun(tmp_path, "before-words-are-taken-back"))
+        others = [stack.enter_context(begun(tmp_path, "waiting")) for _ in range(3)]
+        wait_for_words(tmp_path, 4)
+        holding.kill()
+        assert dying.wait(timeout=60) == -signal.SIGKILL
+        assert [other.wait(timeout=60) for other in others] == [0, 0, 0]
+    run(tmp_path)
+    found = types(tmp_path)
+    assert len(found) == len(set(found))
+    runs = {path.parent.name for path in tmp_path.rglob(LEDGER_NAME)}
+    assert {name for kind, name in found if kind == "registry.opened"} == runs
+    assert len(runs) == 5
+    assert len([1 for kind, _ in found if kind == "registry.sealed"]) >= 4
+    assert not [*(tmp_path / "registry.waiting").iterdir()]
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])

@@ -6,15 +6,17 @@ import json
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from ledger import LedgerView
 from ledger import events as ev
-from ledger.errors import LedgerRolledBack, RunNotFound, UsageError
+from ledger.errors import LedgerRolledBack, NotStored, RunNotFound, UsageError
 from ledger.keys import SigningKey
 from ledger.opening import LEDGER_NAME
 from ledger.store import Ledger
@@ -31,8 +33,8 @@ from runtime.registry import (
     registry_file,
     request_digest,
 )
-from runtime.registry.owed import no_longer_waits, serving, wait_for_entry
 from runtime.registry.places import locate
+from runtime.registry.waiting import Word, leave_word, take_back
 from runtime.surroundings import Surroundings
 from tests.events_of import attempt, created, ending, opening, whole_task
 from tests.ledger_checks import check_ledger
@@ -233,7 +235,7 @@ def test_what_stands_where_runs_wait_is_named_and_left_as_it_is(
     assert f"{waiting} is not a directory" in (directory / "run.log").read_text()
     assert list(elsewhere.iterdir()) == []
     (elsewhere / "00").write_text("theirs")
-    no_longer_waits(tmp_path, "00")
+    take_back(tmp_path, "00")
     assert (elsewhere / "00").exists()
     check_ledger(directory / LEDGER_NAME)
 
@@ -469,7 +471,23 @@ def test_a_registry_cannot_name_places_elsewhere(tmp_path: Path, path: str) -> N
     assert locate(results, path) is None
 
 
-def test_a_seal_that_waits_and_is_looked_for_as_well_is_entered_once(
+def test_a_seal_that_waits_and_is_looked_for_as_well_is_entered_once(tmp_path: Path) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        registration = Registration(Registry(tmp_path, wait=0.0), directory, view.ledger_id)
+    registration.open(created("r1"), Redactor({}), 1)
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    with held(tmp_path):
+        registration.seal()
+    assert types(tmp_path) == [("registry.opened", "r1")]
+    assert list((tmp_path / "registry.waiting").iterdir())
+    run(tmp_path)
+    assert types(tmp_path).count(("registry.sealed", "r1")) == 1
+    assert not list((tmp_path / "registry.waiting").iterdir())
+
+
+def test_a_seal_that_cannot_be_read_now_is_entered_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: Registration) -> list[ev.AnyEvent]:
@@ -478,24 +496,36 @@ def test_a_seal_that_waits_and_is_looked_for_as_well_is_entered_once(
     with monkeypatch.context() as patch:
         patch.setattr(Registration, "_entries", fails)
         first = run(tmp_path)
-    assert [type(one).__name__ for one in entries(tmp_path)] == ["RegistryOpened"]
-    assert list((tmp_path / "registry.waiting").iterdir())
+    assert types(tmp_path) == [("registry.opened", first.name)]
     run(tmp_path)
-    sealed = [one.path for one in entries(tmp_path) if isinstance(one, ev.RegistrySealed)]
-    assert len(sealed) == len(set(sealed)) == 2
-    assert first.relative_to(tmp_path).as_posix() in sealed
-    assert not list((tmp_path / "registry.waiting").iterdir())
+    assert types(tmp_path).count(("registry.sealed", first.name)) == 1
 
 
 def test_what_waits_is_entered_only_if_the_ledger_is_the_one_that_waits(tmp_path: Path) -> None:
-    directory = half_run(tmp_path, sealed=True)
-    wait_for_entry(tmp_path, directory.relative_to(tmp_path).as_posix(), "22" * 16)
-    wait_for_entry(tmp_path, "../../etc", "33" * 16)
+    path = half_run(tmp_path, sealed=True).relative_to(tmp_path).as_posix()
+    (opened,) = entries_of_nobody()
+    for ledger_id, place in (("22" * 16, path), ("33" * 16, "../../etc"), ("44" * 16, "mine/gone")):
+        entry = opened.model_copy(update={"ledger_id": ledger_id, "path": place})
+        assert leave_word(tmp_path, Word(since=0, entries=(entry,)), durable=True) is None
     folder = tmp_path / "registry.waiting"
-    (folder / "44").write_bytes(b"\xff[")
-    (folder / "55").write_text(json.dumps({"a": 1}))
+    (folder / ("55" * 16)).write_bytes((folder / ("22" * 16)).read_bytes())
+    (folder / "66").write_bytes(b"\xff[")
+    (folder / "77").write_text(json.dumps({"since": 0, "entries": []}))
+    (folder / "88").write_text("[" * 60_000)
     other = run(tmp_path)
     assert {run_id for _, run_id in types(tmp_path)} == {other.name}
+    assert len(list(folder.iterdir())) == 7
+
+
+def test_a_word_that_became_void_is_removed_after_an_hour(tmp_path: Path) -> None:
+    folder = tmp_path / "registry.waiting"
+    folder.mkdir()
+    for name, age in (("young", 0.0), ("old", 2 * 3600.0)):
+        (folder / name).write_text("no word")
+        then = time.time() - age
+        os.utime(folder / name, (then, then))
+    run(tmp_path)
+    assert [path.name for path in folder.iterdir()] == ["young"]
 
 
 def test_a_memo_that_is_none_is_not_believed(tmp_path: Path) -> None:
@@ -595,20 +625,6 @@ def test_a_run_that_waits_although_it_was_entered_is_not_entered_again(tmp_path:
     assert not word.exists()
 
 
-def test_one_program_at_a_time_enters_those_who_wait(tmp_path: Path) -> None:
-    with held(tmp_path):
-        first = run(tmp_path)
-    folder = tmp_path / "registry.waiting"
-    with serving(tmp_path) as is_ours:
-        assert is_ours
-        second = run(tmp_path)
-        assert {run_id for _, run_id in types(tmp_path)} == {second.name}
-        assert list(folder.iterdir())
-    run(tmp_path)
-    assert {first.name, second.name} < {run_id for _, run_id in types(tmp_path)}
-    assert not list(folder.iterdir())
-
-
 def test_completing_a_run_twice_enters_it_once(tmp_path: Path) -> None:
     run(tmp_path)
     directory = half_run(tmp_path, sealed=True)
@@ -618,3 +634,123 @@ def test_completing_a_run_twice_enters_it_once(tmp_path: Path) -> None:
         "registry.opened",
         "registry.sealed",
     ]
+
+
+# -- many who wait -----------------------------------------------------------------------------
+
+
+def waiting_for(results: Path, **more: object) -> Registration:
+    """A run whose ledger is there, and that will ask to be entered."""
+    directory = results / "mine" / "m" / f"run {len(list(results.rglob(LEDGER_NAME)))}"
+    directory.mkdir(parents=True)
+    with Ledger.create(directory) as ledger:
+        return Registration(Registry(results, **more), directory, ledger.ledger_id)
+
+
+def enter_all(results: Path, registrations: list[Registration]) -> None:
+    """Have all of them wait for the lock at once, and let go of it then."""
+    with ExitStack() as stack:
+        lock = stack.enter_context(ExitStack())
+        lock.enter_context(held(results))
+        pool = stack.enter_context(ThreadPoolExecutor(len(registrations)))
+        done = [
+            pool.submit(one.open, created(f"r{number}"), Redactor({}), 1)
+            for number, one in enumerate(registrations)
+        ]
+        folder = results / "registry.waiting"
+        while not folder.exists() or len(words_in(folder)) < len(registrations):
+            time.sleep(0.01)
+        lock.close()
+        for one in done:
+            one.result()
+
+
+def words_in(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix != ".new"]
+
+
+def test_whoever_has_the_lock_enters_all_who_wait_in_one_turn(tmp_path: Path) -> None:
+    registrations = [waiting_for(tmp_path) for _ in range(8)]
+    enter_all(tmp_path, registrations)
+    assert sorted(types(tmp_path)) == [("registry.opened", f"r{number}") for number in range(8)]
+    assert [one.fault for one in registrations] == [None] * 8
+    with LedgerView.open(registry_file(tmp_path)) as view:
+        assert [size for size, _ in view.checkpoints()] == [8]
+        for number, one in enumerate(registrations):
+            told = one.told()
+            assert told.name == REGISTERED
+            assert view.event(told.payload["seq"]).event.run_id == f"r{number}"
+            assert told.payload["registry"] == view.ledger_id.hex()
+            assert told.payload["size"] == 8
+            assert told.payload["root"] == view.root(8).hex()
+    assert not words_in(tmp_path / "registry.waiting")
+
+
+def test_who_is_entered_by_a_run_of_another_key_signs_too(tmp_path: Path) -> None:
+    keys = [SigningKey.generate(f"lab{number}") for number in range(3)]
+    registrations = [waiting_for(tmp_path, signers=[key]) for key in keys]
+    enter_all(tmp_path, [*registrations, waiting_for(tmp_path)])
+    assert len(entries(tmp_path)) == 4
+    assert [one.fault for one in registrations] == [None] * 3
+    found = list(verify(registry_file(tmp_path), verifiers=[key.verifier for key in keys]))
+    assert [finding for finding in found if finding.severity == "broken"] == []
+    told = {finding.message for finding in found if finding.code == "signed"}
+    assert told == {f"the first 4 events are signed by {key.name}" for key in keys}
+
+
+def test_an_entry_that_another_run_made_and_did_not_cover_is_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who entered it died between its commit and its checkpoint."""
+    first, second = waiting_for(tmp_path), waiting_for(tmp_path, wait=0.0)
+    with held(tmp_path):
+        second.open(created("second"), Redactor({}), 1)
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Registry, "_checkpoint", dies)
+        with pytest.raises(KeyboardInterrupt):
+            first.open(created("first"), Redactor({}), 1)
+    assert types(tmp_path) == [("registry.opened", "first"), ("registry.opened", "second")]
+    second.open(created("second"), Redactor({}), 1)
+    assert len(entries(tmp_path)) == 2
+    assert second.fault is None
+    with LedgerView.open(registry_file(tmp_path)) as view:
+        assert [size for size, _ in view.checkpoints()] == [2]
+        told = second.told().payload
+        assert (told["seq"], told["size"], told["root"]) == (1, 2, view.root(2).hex())
+    assert not words_in(tmp_path / "registry.waiting")
+
+
+def test_words_stay_where_what_they_ask_for_was_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = waiting_for(tmp_path), waiting_for(tmp_path, wait=0.0)
+    with held(tmp_path):
+        second.open(created("second"), Redactor({}), 1)
+    with monkeypatch.context() as patch:
+        failure = NotStored("the disk is full")
+        patch.setattr(Ledger, "append_group", lambda _, batches: [failure] * len(batches))
+        first.open(created("first"), Redactor({}), 1)
+    assert first.fault == "the disk is full"
+    assert len(words_in(tmp_path / "registry.waiting")) == 2
+    run(tmp_path)
+    assert {("registry.opened", "first"), ("registry.opened", "second")} < set(types(tmp_path))
+    assert not words_in(tmp_path / "registry.waiting")
+
+
+def test_a_seal_is_not_entered_where_the_run_is_not(tmp_path: Path) -> None:
+    """The registry was moved away and begun anew while the run went on."""
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        registration = Registration(Registry(tmp_path), directory, view.ledger_id)
+    registration.open(created("r1"), Redactor({}), 1)
+    for path in tmp_path.glob("registry.*"):
+        path.unlink() if path.is_file() else path.rmdir()
+    other = run(tmp_path)
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    registration.seal()
+    assert {run_id for _, run_id in types(tmp_path)} == {other.name}
