@@ -4,9 +4,10 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,11 +75,28 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
 
 
 def wait_for(path: Path) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         if path.exists():
             return
         time.sleep(0.05)
     pytest.fail(f"{path.name} never came")
+
+
+@contextmanager
+def beside(act: Callable[[], object], writer: Writer) -> Iterator[None]:
+    """Have `act` done in a thread meanwhile; what goes wrong there ends the writer, too."""
+
+    def acting() -> None:
+        try:
+            act()
+        except BaseException:
+            writer.process.kill()  # else whoever follows it would follow for ever
+            raise
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(acting)
+        yield
+        done.result()
 
 
 def test_records_appear_while_the_run_goes_on_and_the_end_is_whole(
@@ -99,16 +117,14 @@ def test_records_appear_while_the_run_goes_on_and_the_end_is_whole(
         writer.said()
         writer.go()
 
-    driver = threading.Thread(target=drive)
-    driver.start()
-    said = acl("export", "--follow", "run", "out", "--json")
-    driver.join()
+    with beside(drive, writer):
+        said = acl("export", "--follow", "run", "out", "--json")
     assert seen == ["running", "one", "two", "three", "False"]
     assert (said.status, said.document()["status"]) == (0, "completed")
     acl("export", "run", "after")
     assert acl("diff", "--trees", "out", "after").status == 0
     assert acl("verify", "run", "--tree", "out").status == 0
-    assert writer.process.wait(30) == 0
+    assert writer.process.wait(60) == 0
 
 
 def test_a_run_whose_writer_is_gone_is_told_as_interrupted(
@@ -120,10 +136,8 @@ def test_a_run_whose_writer_is_gone_is_told_as_interrupted(
         wait_for(tmp_path / "out" / "details" / "one.json")
         writer.process.kill()
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    said = acl("export", "--follow", "run", "out", "--json")
-    killer.join()
+    with beside(kill, writer):
+        said = acl("export", "--follow", "run", "out", "--json")
     assert (said.status, said.document()["status"]) == (0, "interrupted")
     info = json.loads((tmp_path / "out" / "run_info.json").read_text())
     assert info["status"] == "interrupted"
@@ -139,10 +153,13 @@ def test_a_follower_that_is_interrupted_stops_with_its_signal(
     writer: Writer, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "acl", "export", "--follow", "run", "out"]
-    follower = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
-    wait_for(tmp_path / "out" / "run_info.json")
-    follower.send_signal(signal.SIGINT)
-    _, err = follower.communicate(timeout=30)
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as follower:
+        try:
+            wait_for(tmp_path / "out" / "run_info.json")
+            follower.send_signal(signal.SIGINT)
+            _, err = follower.communicate(timeout=60)
+        finally:
+            follower.kill()
     assert (follower.returncode, err) == (130, b"")
 
 

@@ -364,11 +364,18 @@ def test_the_end_of_its_time_stops_it_too_and_no_signal_is_told(tmp_path: Path) 
 
 
 def test_timeout_seconds_are_what_ends_the_time(tmp_path: Path) -> None:
+    begun: list[float] = []
+
     async def act(t: Task, context: AttemptContext) -> str:
-        await asyncio.sleep(60)
+        begun.append(seconds)
+        await asyncio.sleep(600)
         raise AssertionError("it was not stopped")
 
-    result = orchestrate(tmp_path, act, named("a", "1"), timeout_seconds=0.2)
+    for seconds in (0.2, 5.0, 60.0):
+        result = orchestrate(tmp_path, act, named("a", "1"), timeout_seconds=seconds)
+        if begun:  # else the time was over before there was anything to stop
+            break
+    assert begun == [seconds]
     assert statuses(result) == {"a": "timed_out"}
 
 
