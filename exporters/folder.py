@@ -108,6 +108,11 @@ class Folder(Closing):
             return False
         return os.path.samestat(there, os.fstat(self._descriptor))
 
+    def mark(self) -> tuple[int, int, int]:
+        """What changes when another directory takes its place, or a name in it is made or goes."""
+        found = os.fstat(self._descriptor)
+        return found.st_dev, found.st_ino, found.st_mtime_ns
+
     def mode(self) -> int:
         """The permission bits of the directory."""
         return stat.S_IMODE(os.fstat(self._descriptor).st_mode)

@@ -10,14 +10,15 @@ from exporters.jobs.calls import Call, calls_of
 from exporters.jobs.config import config_files
 from exporters.jobs.job_result import job_result
 from exporters.jobs.litellm import Mode, litellm_file
-from exporters.jobs.names import job_name, task_names, trial_names
-from exporters.jobs.resolution import trials
+from exporters.jobs.names import is_many, job_name, task_names, trial_name
+from exporters.jobs.resolution import trials_of
+from exporters.jobs.sums import Tasks, TrialSums
 from exporters.jobs.trial import Trial
 from exporters.jobs.trial_result import Facts, facts_of, trial_result
 from exporters.jobs.verifier import verifier_files
 from exporters.reading import Reading
 from ledger.errors import ExportRefused
-from ledger.state import RunState
+from ledger.state import RunState, TaskState
 from ledger.view import Blobs
 
 LAYOUT: Final = "jobs"
@@ -69,22 +70,27 @@ def export_jobs(state: RunState, blobs: Blobs, options: JobOptions = AS_USUAL) -
 def job_files(state: RunState, blobs: Blobs, options: JobOptions = AS_USUAL) -> Iterator[OutFile]:
     """The files of the job below its own directory; `result.json` comes last."""
     yield from config_files(state, job_name(state, options.name))
-    known: list[Facts] = []
+    known = TrialSums()
     for trial in job_trials(state):
         files = TrialFiles.of(trial, blobs)
         yield from files.make(options.trajectory)
-        known.append(files.facts())
-    yield job_result(state, known)
+        known.add(files.facts())
+    yield job_result(state, Tasks.of(state), known)
 
 
-def job_trials(state: RunState, of_tasks: Mapping[str, str] | None = None) -> Iterator[Trial]:
-    """The trials of a job, in task order, then by attempt; `of_tasks` is as in `trial_names`."""
-    if of_tasks is None:
-        of_tasks = task_names(state)
-    names = trial_names(state, of_tasks)
-    for task, attempt in trials(state):
-        name = names[task.id, attempt.number]
-        yield Trial(state, task, attempt, name, of_tasks[task.id])
+def job_trials(state: RunState) -> Iterator[Trial]:
+    """The trials of a job, in task order, then by attempt."""
+    tasks = state.tasks.values()
+    names, many = task_names(state), is_many(state, tasks)
+    for task in tasks:
+        yield from trials_at(task, state, names[task.id], many=many)
+
+
+def trials_at(task: TaskState, state: RunState, name: str, *, many: bool) -> Iterator[Trial]:
+    """The trials of one task, by attempt; `name` is the task's, `many` is as in `trial_name`."""
+    for attempt in trials_of(task, state.k):
+        directory = trial_name(name, attempt.number, many=many)
+        yield Trial(state, task, attempt, directory, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """Names in the jobs layout: the job's directory, and one directory for each trial."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 from exporters.jobs.resolution import trials
 from exporters.names import distinct_names
 from ledger.errors import UsageError
-from ledger.state import RunState
+from ledger.state import RunState, TaskState
 
 ANALYSIS: Final = "analysis"
 MAX_PART: Final = 80
@@ -56,20 +56,24 @@ def task_names(state: RunState) -> dict[str, str]:
     return distinct_names({task_id: (task_id, None) for task_id in state.tasks}, RESERVED)
 
 
-def trial_names(
-    state: RunState, of_tasks: Mapping[str, str] | None = None
-) -> dict[tuple[str, int], str]:
-    """The directory of each trial by task id and attempt: `<task>`, or `<task>__<attempt>`.
-
-    The attempt is named where the run makes, or holds, more than one of a task. `of_tasks` is what
-    `task_names` gives, for callers that have it.
-    """
-    names = task_names(state) if of_tasks is None else of_tasks
-    many = state.k > 1 or any(len(task.attempts) > 1 for task in state.tasks.values())
+def trial_names(state: RunState) -> dict[tuple[str, int], str]:
+    """The directory of each trial by task id and attempt, as `trial_name` says."""
+    names = task_names(state)
+    many = is_many(state, state.tasks.values())
     return {
-        (task.id, attempt.number): f"{names[task.id]}__{attempt.number}" if many else names[task.id]
+        (task.id, attempt.number): trial_name(names[task.id], attempt.number, many=many)
         for task, attempt in trials(state)
     }
+
+
+def trial_name(task_name: str, attempt: int, *, many: bool) -> str:
+    """The directory of one trial: `<task>`, or `<task>__<attempt>` where `many` is true."""
+    return f"{task_name}__{attempt}" if many else task_name
+
+
+def is_many(state: RunState, tasks: Iterable[TaskState]) -> bool:
+    """Whether the run makes more than one attempt at a task, or any of these tasks holds more."""
+    return state.k > 1 or any(len(task.in_order()) > 1 for task in tasks)
 
 
 def _part(text: str) -> str:

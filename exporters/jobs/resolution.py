@@ -69,17 +69,21 @@ def selected_attempt(task: TaskState) -> AttemptState | None:
 
 
 def trials(state: RunState) -> Iterator[tuple[TaskState, AttemptState]]:
-    """The attempts that are trials, in task order, then by number: those that have a directory.
+    """The attempts that are trials, in task order, then by number: those that have a directory."""
+    for task in state.tasks.values():
+        for attempt in trials_of(task, state.k):
+            yield task, attempt
+
+
+def trials_of(task: TaskState, k: int) -> Iterator[AttemptState]:
+    """The attempts at one task that are trials, by number, where `k` are made of each.
 
     With one attempt a task, that is its trial however it ended; of several, those that count.
     """
-    for task in state.tasks.values():
-        single = state.k == 1 and len(task.attempts) == 1
-        for attempt in _ended(task):
-            if single or is_countable(attempt):
-                yield task, attempt
+    ended = _ended(task)
+    single = k == 1 and len(task.in_order()) == 1
+    return (attempt for attempt in ended if single or is_countable(attempt))
 
 
 def _ended(task: TaskState) -> list[AttemptState]:
-    attempts = (task.attempts[number] for number in sorted(task.attempts))
-    return [attempt for attempt in attempts if is_ended(attempt)]
+    return [attempt for attempt in task.in_order() if is_ended(attempt)]

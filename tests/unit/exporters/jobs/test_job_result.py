@@ -9,6 +9,7 @@ import pytest
 
 from exporters.jobs.job import TrialFiles, job_trials
 from exporters.jobs.job_result import job_result
+from exporters.jobs.sums import Tasks, TrialSums
 from ledger import events as ev
 from tests import job_runs as say
 
@@ -238,8 +239,8 @@ def test_without_an_end_a_run_is_interrupted_and_nothing_of_it_runs(tmp_path: Pa
 
 def test_while_its_writer_is_at_work_a_run_is_running(tmp_path: Path) -> None:
     with say.opened(interrupted(tmp_path)) as (state, view):
-        known = [TrialFiles.of(trial, view).facts() for trial in job_trials(state)]
-        data = job_result(state, known, live=True).data
+        known = TrialSums.of(TrialFiles.of(trial, view).facts() for trial in job_trials(state))
+        data = job_result(state, Tasks.of(state), known, live=True).data
     assert isinstance(data, bytes)
     found = json.loads(data)
     assert found["acl"]["status"] == "running"

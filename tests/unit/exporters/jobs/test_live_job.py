@@ -1,6 +1,7 @@
 """A job that grows with its run."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,17 @@ from typing import Any
 import pytest
 
 from exporters.folder import Folder
-from exporters.jobs.job import JobOptions
+from exporters.jobs import live
+from exporters.jobs.job import JobOptions, TrialFiles, job_trials, trials_at
+from exporters.jobs.job_result import job_result
 from exporters.jobs.live import LiveJob
 from exporters.jobs.place import write_job
+from exporters.jobs.sums import Tasks, TrialSums
+from exporters.jobs.trial import Trial
 from ledger import events as ev
 from ledger.errors import ExportRefused
 from ledger.fold import fold
-from ledger.state import RunState
+from ledger.state import RunState, TaskState
 from ledger.store import Ledger
 from ledger.view import LedgerView
 from tests import job_runs as say
@@ -126,6 +131,96 @@ def test_a_second_attempt_is_a_second_trial(tmp_path: Path) -> None:
         run.record(*say.attempt("a", 2))
         assert run.trials() == ["a__1", "a__2"]
         assert run.job.name == "mine"
+
+
+def made_anew(run: Run) -> bytes:
+    """The result of the job as it would be if the run were looked at for the first time."""
+    with LedgerView.open(run.ledger.path) as view:
+        state = fold(view.events())
+        known = TrialSums.of(TrialFiles.of(trial, view).facts() for trial in job_trials(state))
+        data = job_result(state, Tasks.of(state), known, live=True).data
+    assert isinstance(data, bytes)
+    return data
+
+
+@pytest.mark.parametrize("strategy", ["all", "stop_on_correct"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_every_state_of_the_result_is_that_of_a_job_made_anew(
+    run: Run, k: int, strategy: str
+) -> None:
+    run.record(*say.opening("a", "b", "c", "d", "e", execution={"k": k, "strategy": strategy}))
+    numbers = range(1, k + 1)
+    for number in numbers:
+        during = [*say.call("c", number, 0), say.retried("c", number, 1)]
+        begin = [ev.TaskStarted(task="c")] if number == 1 else []
+        start, *rest = say.attempt("c", number, *during, correct=number == 2, retries=1)
+        run.record(*begin, start)
+        assert (run.job / "result.json").read_bytes() == made_anew(run)
+        run.record(*rest)
+        assert (run.job / "result.json").read_bytes() == made_anew(run)
+    run.record(ev.TaskFinished(task="c", reason="all_attempts", error=False))
+    broken = [say.broken("a", number) for number in numbers]
+    start, *rest = say.attempt("e", 1, *say.call("e", 1, 0), correct=k == 2)
+    for events in (
+        say.whole("a", *broken),
+        say.whole("b", *(say.attempt("b", n, correct=None, score=n / 3) for n in numbers)),
+        [ev.TaskStarted(task="d"), *say.cancelled("d")],
+        [ev.TaskCancelled(task="d", reason="SIGINT"), ev.TaskStarted(task="e"), start],
+        rest,
+    ):
+        run.record(*events)
+        assert (run.job / "result.json").read_bytes() == made_anew(run)
+    assert run.result()["stats"]["n_retries"] == k
+
+
+def test_a_look_at_a_job_that_nobody_touched_reads_what_moved_alone(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.record(*say.opening("a", "b", "c"), *say.whole("a", say.attempt("a")))
+    looked_at: list[str] = []
+
+    def watch(task: TaskState, *rest: Any, **how: Any) -> Iterator[Trial]:
+        looked_at.append(task.id)
+        return trials_at(task, *rest, **how)
+
+    monkeypatch.setattr(live, "trials_at", watch)
+    monkeypatch.setattr(live, "look", lambda *_: pytest.fail("the job was read again"))
+    monkeypatch.setattr(Folder, "names", lambda _: pytest.fail("the directory was listed"))
+    run.record(*say.whole("c", say.attempt("c")))
+    assert looked_at == ["c"]
+    assert run.trials() == ["a", "c"]
+    run.record(*say.whole("b", say.attempt("b")))
+    assert looked_at == ["c", "b"]
+    assert (run.job / "result.json").read_bytes() == made_anew(run)
+
+
+def test_a_trial_that_somebody_removed_stands_there_again_after_the_next_attempt(run: Run) -> None:
+    run.record(*say.opening("a", "b"), *say.whole("a", say.attempt("a")))
+    shutil.rmtree(run.job / "a")
+    run.record(*say.whole("b", say.attempt("b")))
+    assert run.trials() == ["a", "b"]
+    assert (run.job / "result.json").read_bytes() == made_anew(run)
+
+
+def test_a_disk_that_was_full_is_made_up_for_and_nothing_counts_twice(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.record(*say.opening("a", "b", "c"), *say.whole("a", say.attempt("a")))
+    take = Folder.take
+
+    def refuse(self: Folder, other: Folder, path: str) -> None:
+        if path == "c":
+            raise ExportRefused("the disk is full")
+        take(self, other, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "take", refuse)
+        with pytest.raises(ExportRefused, match="full"):
+            run.record(*say.whole("b", say.attempt("b")), *say.whole("c", say.attempt("c")))
+    assert run.trials() == ["a", "b"]
+    run.look()
+    assert run.trials() == ["a", "b", "c"]
+    assert (run.job / "result.json").read_bytes() == made_anew(run)
 
 
 def test_while_somebody_else_has_the_job_nothing_is_written_and_then_made_up_for(run: Run) -> None:
