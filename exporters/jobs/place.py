@@ -226,10 +226,9 @@ def _locked(path: Path) -> Folder:
 
 def _clear(path: Path) -> None:
     """Remove what a dead process of the same number left; a living one keeps its lock."""
-    with suppress(FileNotFoundError):
-        with Folder.open(path) as stale:
-            if not stale.try_lock():
-                raise ExportRefused(f"another export is being written to {path}")
+    with suppress(FileNotFoundError), Folder.open(path) as stale:
+        if not stale.try_lock():
+            raise ExportRefused(f"another export is being written to {path}")
         shutil.rmtree(path)
 
 

@@ -91,27 +91,42 @@ def stage(results_dir: Path, identity: str) -> Iterator[Path]:
     """
     path = results_dir / f"{STAGE_PREFIX}{identity[:16]}"
     path.mkdir(parents=True, exist_ok=True)
-    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _hold(held, path)
+        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise _busy() from None  # whoever had it has just ended
+    try:
+        if not _locked(held) or not _is_at(held, path):
+            raise _busy()
         for left in path.iterdir():
             left.unlink()
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            # Once it was moved, what stands there is the stage of another process.
+            if _is_at(held, path):
+                shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(held)
 
 
-def _hold(held: int, path: Path) -> None:
+def _locked(held: int) -> bool:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        same = path.exists() and os.path.samestat(os.fstat(held), path.stat())
     except BlockingIOError:
-        same = False
-    if not same:
-        raise UsageError("another process is importing the same files", hint="wait for it to end")
+        return False
+    return True
+
+
+def _is_at(held: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(held), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _busy() -> UsageError:
+    return UsageError("another process is importing the same files", hint="wait for it to end")
 
 
 def publish(staged: Path, results_dir: Path, path: Path) -> None:

@@ -204,6 +204,28 @@ def test_two_imports_of_one_source_at_a_time_are_refused(tmp_path, run):
         os.close(held)
 
 
+def test_a_stage_that_its_owner_takes_away_meanwhile_is_refused(tmp_path, run, monkeypatch):
+    results = tmp_path / "results"
+    opened = places.os.open
+
+    def opening(path, flags):
+        if Path(path).name.startswith(places.STAGE_PREFIX):
+            Path(path).rmdir()
+        return opened(path, flags)
+
+    monkeypatch.setattr(places.os, "open", opening)
+    with pytest.raises(UsageError, match="another process is importing"):
+        do_import(run, results)
+
+
+def test_the_next_stage_of_the_same_source_stays_when_this_one_was_moved(tmp_path):
+    with places.stage(tmp_path, "ab" * 16) as staged:
+        staged.rename(tmp_path / "whole")
+        staged.mkdir()
+        (staged / "ledger.sqlite").write_bytes(b"of the next")
+    assert (staged / "ledger.sqlite").read_bytes() == b"of the next"
+
+
 def test_a_full_disk_is_told_and_nothing_stays(tmp_path, run):
     def create_full(directory: Path):
         recorder = create(directory)
