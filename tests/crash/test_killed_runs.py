@@ -1,6 +1,7 @@
 """kill -9 at any moment of a run with 16 attempts at once, and of the run that takes it over."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,22 +39,28 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 @pytest.mark.parametrize("seed", seeds(FEW, MANY))
 def test_a_run_killed_again_and_again_ends_as_one_that_was_never_killed(
-    tmp_path: Path, unbroken: tuple[Path, int], seed: int
+    tmp_path: Path,
+    unbroken: tuple[Path, int],
+    record_property: Callable[[str, object], None],
+    seed: int,
 ) -> None:
     chance = random.Random(f"run {seed}")
     known, whole = unbroken
     finished: set[str] = set()
+    kills = 0
     for n in range(KILLS):
         one = program(tmp_path, f"killed-{n}", reuse=n > 0)
         left = 1 - len(finished) / len(TASKS)
         was_killed = one.kill(chance, int(whole * left) + 1000)
         state = check_left(run_of(tmp_path, f"killed-{n}"), one.acks)
         assert was_killed or state.finished is not None
+        kills += was_killed
         taken = {name for name, t in state.tasks.items() if t.origin is not None}
         assert taken in (set(), finished)
         # By this file the next run finds it; it is written as soon as all is taken over.
         if (run_of(tmp_path, f"killed-{n}") / "run_info.json").exists():
             finished |= done(state)
+    record_property("runs killed", kills)
     last = program(tmp_path, "last", reuse=True)
     last.to_the_end()
     ended = check_left(run_of(tmp_path, "last"), last.acks)
@@ -81,11 +88,15 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 @pytest.mark.parametrize("seed", seeds(range(1), range(1, 40)))
 def test_an_own_loop_of_16_threads_that_is_killed_keeps_what_was_acknowledged(
-    tmp_path: Path, recorded: tuple[Path, int], seed: int
+    tmp_path: Path,
+    recorded: tuple[Path, int],
+    record_property: Callable[[str, object], None],
+    seed: int,
 ) -> None:
     known, whole = recorded
     one = Program(tmp_path / "acks", ["record", str(tmp_path)])
     was_killed = one.kill(random.Random(f"record {seed}"), whole)
+    record_property("own loops killed", was_killed)
     run = ran_by_itself(tmp_path)
     state = RunState() if run is None else check_left(run, one.acks)
     assert was_killed or state.finished is not None

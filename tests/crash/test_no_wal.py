@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.errors import LedgerDamaged
+from ledger.errors import LedgerDamaged, UsageError
 from ledger.lock import NO_LOCKS, fcntl, holder
 from ledger.store import Ledger
 from tests import events_of as say
@@ -62,17 +62,23 @@ def acl(shim: Path, lacks: str, where: Path, *command: str) -> tuple[int, str, s
     return done.returncode, done.stdout, done.stderr
 
 
+def stored(runs: Path) -> dict[Path, bytes]:
+    """What holds events: each ledger, and its -wal."""
+    files = [*runs.rglob("ledger.sqlite"), *runs.rglob("ledger.sqlite-wal")]
+    return {file: file.read_bytes() for file in files if file.stat().st_size}
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("lacks", ["mmap", "fcntl", "flock"])
 def test_without_shared_memory_or_locks_runs_are_refused_and_what_is_there_is_read(
     shim: Path, runs: Path, lacks: str
 ) -> None:
-    before = {file: file.read_bytes() for file in runs.rglob("ledger.sqlite*")}
+    before = stored(runs)
     for run in ("sealed", "killed"):
         for command in ("verify", "show", "log"):
             status, _, errors = acl(shim, lacks, runs, command, str(runs / run))
             assert (status, errors) == (0, "")
-    assert not [f for f, data in before.items() if f.suffix == ".sqlite" and f.read_bytes() != data]
+    assert stored(runs) == before
     ask = ["--benchmark", "acl-arith", "--harness", "calculator", "--model", "none"]
     for command in (
         ["run", *ask, "--results-dir", str(runs / f"results-{lacks}")],
@@ -102,6 +108,8 @@ def test_where_nobody_gets_a_lock_nobody_writes(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert holder(tmp_path / "ledger.sqlite") is None
+    with pytest.raises(UsageError, match="cannot be written"):
+        Ledger.open(tmp_path)
 
 
 @pytest.mark.parametrize("suffix", ["-shm", "-wal"])

@@ -41,6 +41,7 @@ class Create:
 
     def check(self, area: Path, ended: Ended) -> None:
         path = area / "ledger.sqlite"
+        assert ended.has_status(0, 1, 2), ended
         if path.exists():
             size = check_standing(path, ended.told, (0, 3))
             with Ledger.open(area) as ledger:

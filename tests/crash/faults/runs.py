@@ -138,6 +138,7 @@ class Record:
     def check(self, area: Path, ended: Ended) -> None:
         results = area / "results"
         told = {task for (task,) in ended.told}
+        assert ended.has_status(0, 1, 2, 5), ended
         for ledger in results.rglob("ledger.sqlite"):
             check_ledger(ledger)
             if is_empty(ledger):
@@ -195,7 +196,7 @@ class Run:
         results = area / "results"
         (first,) = (path.parent for path in results.rglob("first/ledger.sqlite"))
         assert contents(first) == contents(area.parent / "template" / first.relative_to(area))
-        assert ended.killed or ended.status is not None
+        assert ended.has_status(0, 1, 2, 5), ended
         second = first.with_name("second")
         if (second / "ledger.sqlite").exists():
             self._check_second(second, ended)

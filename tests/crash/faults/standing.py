@@ -29,13 +29,18 @@ class Ended:
     fault: str | None
     unread: bool = False
 
+    def has_status(self, *statuses: int) -> bool:
+        """Whether it ended with one of these, or was killed.
+
+        Bytes that the disk does not give are damage, as far as anybody can tell: 4.
+        """
+        return self.killed or self.status in (*statuses, *([4] if self.unread else []))
+
     def is_told_in_one_line(self, *statuses: int) -> None:
         """A command that did not succeed ended with one of these, and said why in one line."""
         if self.killed or self.status == 0:
             return
-        # Bytes that the disk does not give are damage, as far as anybody can tell.
-        allowed = (*statuses, 4) if self.unread else statuses
-        assert self.status in allowed, (self.status, self.said)
+        assert self.has_status(*statuses), (self.status, self.said)
         lines = [line for line in self.said.splitlines() if line.startswith("acl: ")]
         # What is left out is told besides.
         lines = [line for line in lines if "has no analysis" not in line]

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +60,16 @@ def may_miss(one: dict[str, Any]) -> bool:
     return PROGRAMS[one["program"]].threads or (is_export and one["call"].startswith("fsync("))
 
 
-def check(met: list[dict[str, Any]]) -> None:
+def check(met: list[dict[str, Any]]) -> int:
+    """Nothing is wrong after any fault, and the faults were met; return how many were."""
     wrong = [one for one in met if one["found"] is not None]
     assert not wrong, json.dumps(wrong[:5], indent=1)
     missed = [one for one in met if not one["hit"] and not may_miss(one)]
     assert not missed, json.dumps(missed[:5], indent=1)
+    hits = sum(one["hit"] for one in met)
+    # What may miss does so now and then, not as a rule.
+    assert 2 * hits > len(met)
+    return hits
 
 
 @pytest.fixture(scope="session")
@@ -85,21 +91,23 @@ def torn_writes(tmp_path_factory: pytest.TempPathFactory) -> str:
 @needs_strace
 @pytest.mark.parametrize(("program", "part"), IN_PARTS)
 def test_a_fault_at_each_system_call_leaves_what_was_acknowledged_and_a_way_on(
-    tmp_path: Path, program: str, part: str
+    tmp_path: Path, record_property: Callable[[str, object], None], program: str, part: str
 ) -> None:
     met = sweep(tmp_path, program, "--part", part)
-    assert met
-    check(met)
+    record_property("faults of system calls", check(met))
 
 
 @pytest.mark.crash
 @pytest.mark.parametrize("program", [name for name in PROGRAMS if not PROGRAMS[name].threads])
 def test_a_write_that_stops_half_way_leaves_what_was_acknowledged_and_a_way_on(
-    tmp_path: Path, torn_writes: str, program: str
+    tmp_path: Path,
+    torn_writes: str,
+    record_property: Callable[[str, object], None],
+    program: str,
 ) -> None:
     met = sweep(tmp_path, program, "--torn", LD_PRELOAD=torn_writes)
     assert len(met) >= 4
-    check(met)
+    record_property("writes that stopped half way", check(met))
 
 
 @needs_strace
