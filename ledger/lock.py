@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ledger.errors import LedgerDamaged, LedgerLocked
+from ledger.errors import LedgerDamaged, LedgerLocked, UsageError
 
 _MODE: Final = 0o644
 # What opening gives for a link, a socket or a device without a driver, a directory.
@@ -42,13 +42,18 @@ class WriterLock:
     """Held from construction to `release`; at most one holder among all processes and threads.
 
     Waits up to `wait` seconds, then raises LedgerLocked naming the holder; LedgerDamaged if what
-    has the lock's name is a link, a pipe or the like.
+    has the lock's name is a link, a pipe or the like, UsageError where SQLite could lock nothing.
     """
 
     def __init__(self, ledger: Path, wait: float = WAIT) -> None:
         self._file = _open(lock_path(ledger), os.O_RDWR | os.O_CREAT)
         try:
             self._acquire(ledger, wait)
+            refused = _refusal_of_record_locks(self._file)
+            if refused is not None:
+                raise UsageError(
+                    f"{ledger} cannot be locked ({refused.strerror})", hint="write to a local disk"
+                ) from refused
             me = f"process {os.getpid()}, started {_STARTED}\n".encode()
             os.pwrite(self._file, me, 0)
             # Cutting a file can wait for the journal of the file system, while others wait for us.
@@ -111,6 +116,32 @@ def holder(ledger: Path) -> str | None:
         return None
     finally:
         os.close(file)
+
+
+def has_record_locks(ledger: Path) -> bool:
+    """Tell whether SQLite could lock the ledger file `ledger`, by its lock file if it has one."""
+    try:
+        file = _open(lock_path(ledger), os.O_RDONLY)
+    except (OSError, LedgerDamaged):
+        return True
+    try:
+        return _refusal_of_record_locks(file) is None
+    finally:
+        os.close(file)
+
+
+def _refusal_of_record_locks(file: int) -> OSError | None:
+    """What says that there are no locks of the kind that SQLite takes; None if there are.
+
+    SQLite cannot tell that from a lock that somebody else has, and would wait for seconds at each
+    statement. The lock file is asked, as it is on the same file system.
+    """
+    try:
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.lockf(file, fcntl.LOCK_UN)
+    except OSError as error:
+        return error if error.errno in NO_LOCKS else None
+    return None
 
 
 def _open(path: Path, mode: int) -> int:

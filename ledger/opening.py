@@ -180,7 +180,9 @@ class Source:
             raise
 
     def _open(self, pristine: bool) -> sqlite3.Connection:
-        if pristine and self._can_copy() and _would_touch(self.path):
+        # SQLite would wait for seconds, and then not open it.
+        no_locks = not lock.has_record_locks(self.path)
+        if (no_locks or pristine) and self._can_copy() and (no_locks or _would_touch(self.path)):
             return self._connect(self._copy())
         try:
             return self._connect(self.path)

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import subprocess
 import sys
@@ -6,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger.errors import LedgerDamaged, LedgerLocked
-from ledger.lock import WriterLock, holder, lock_path, pause
+from ledger.errors import LedgerDamaged, LedgerLocked, UsageError
+from ledger.lock import NO_LOCKS, WriterLock, has_record_locks, holder, lock_path, pause
 
 HOLD = """
 import sys, time
@@ -24,9 +25,16 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
-def hold_in_another_process(ledger: Path) -> subprocess.Popen[str]:
+RECORD_LOCK = """
+import fcntl
+file = open(Path(sys.argv[1]).with_suffix(".lock"), "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+"""
+
+
+def hold_in_another_process(ledger: Path, program: str = HOLD) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(ledger)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(ledger)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
@@ -156,3 +164,39 @@ def test_the_holder_is_named_whoever_was_named_before(ledger: Path) -> None:
     assert holder(ledger) == lock_path(ledger).read_text().strip()
     assert "1234567890" not in (holder(ledger) or "")
     lock.release()
+
+
+@pytest.mark.parametrize("number", sorted(NO_LOCKS))
+def test_where_sqlite_could_lock_nothing_a_writer_is_refused_at_once(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(file: int, how: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "lockf", refuse)
+        with pytest.raises(UsageError, match="cannot be locked") as refused:
+            WriterLock(ledger, wait=0)
+        assert refused.value.hint == "write to a local disk"
+        assert not has_record_locks(ledger)
+    # Nothing of it stays.
+    assert has_record_locks(ledger)
+    WriterLock(ledger, wait=0).release()
+
+
+def test_a_record_lock_that_another_program_has_on_the_lock_file_keeps_nobody_out(
+    ledger: Path,
+) -> None:
+    hold = HOLD.replace("lock = WriterLock(Path(sys.argv[1]))", RECORD_LOCK)
+    process = hold_in_another_process(ledger, hold)
+    try:
+        WriterLock(ledger, wait=0).release()
+        assert has_record_locks(ledger)
+    finally:
+        end(process)
+
+
+def test_readers_find_record_locks_where_there_is_no_lock_file(ledger: Path) -> None:
+    assert has_record_locks(ledger)
+    lock_path(ledger).symlink_to(ledger)
+    assert has_record_locks(ledger)

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -137,6 +138,40 @@ def test_a_killed_ledger_in_a_directory_without_write_permission_can_be_read(kil
             assert view.size == 3
     finally:
         killed.chmod(0o755)
+
+
+@pytest.fixture
+def no_record_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+
+
+@pytest.mark.usefixtures("no_record_locks")
+def test_where_sqlite_could_lock_nothing_a_copy_is_read(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    real = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda at, **how: (opened.append(at), real(at, **how))[1]
+    )
+    with LedgerView.open(killed) as view:
+        assert view.size == 3
+    assert opened
+    assert not [place for place in opened if str(killed) in place]
+
+
+def test_a_ledger_that_somebody_writes_is_not_copied_for_want_of_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    with Ledger.create(tmp_path) as ledger:
+        ledger.append(*say.opening("t"))
+        request.getfixturevalue("no_record_locks")
+        monkeypatch.setattr(shutil, "copyfile", lambda *_: pytest.fail("copied"))
+        with LedgerView.open(tmp_path) as view:
+            assert view.size == 3
 
 
 def test_in_the_writing_process_the_file_is_never_opened_but_by_sqlite(
