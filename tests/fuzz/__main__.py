@@ -124,7 +124,9 @@ def keep(target: Target) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each target")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of new inputs, for each target"
+    )
     parser.add_argument("--target", action="append", choices=[*targets()])
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--distil", action="store_true", help="renew the corpus in the repository")

@@ -104,17 +104,19 @@ class Fuzzer:
         (out / "corpus").mkdir(parents=True, exist_ok=True)
 
     def fuzz(self, inputs: Iterable[bytes], seconds: float) -> None:
-        """Run what is known, then what is made from it, for so long."""
-        until = time.monotonic() + seconds
+        """Run what is known, then for so long, once at least, what is made from it."""
         for data in inputs:
             self._try(data, is_new=False)
-        told = 0.0
-        while time.monotonic() < until:
+        # From now on: on a slow machine what is known alone takes a minute.
+        until, told = time.monotonic() + seconds, 0.0
+        while True:
             self._try(self._made(), is_new=True)
-            if time.monotonic() - told > _STATUS_SECONDS:
-                told = time.monotonic()
+            now = time.monotonic()
+            if now - told > _STATUS_SECONDS or now >= until:
+                told = now
                 self._tell()
-        self._tell()
+            if now >= until:
+                return
 
     def _made(self) -> bytes:
         random, corpus = self._random, self._corpus

@@ -1,5 +1,6 @@
 """What the fuzzers found worth keeping, and every crash that there ever was, holds."""
 
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 from tests.fuzz import bounds
 from tests.fuzz.__main__ import CORPUS, MOST_KEPT
 from tests.fuzz.bounds import memory_folder
-from tests.fuzz.engine import Runner
+from tests.fuzz.engine import Fuzzer, Runner
 from tests.fuzz.targets import targets
 from tests.fuzz.texts import edit_json, expand
 from tests.fuzz.trees import Odd, decode, edited, encode, reduced
@@ -21,16 +22,18 @@ CRASHES = sorted(CORPUS.glob("*/crash-*"))
 
 
 @pytest.fixture
-def memory() -> Iterator[Path]:
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that waits for no disk: every run here is synced."""
     with memory_folder() as folder:
+        # A runner sets them, and nobody else is to find what it set.
+        for variable in ("TMPDIR", "ACL_STATE_DIR"):
+            monkeypatch.setenv(variable, folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
         yield Path(folder)
 
 
 @pytest.mark.parametrize("name", targets())
-def test_the_corpus_holds(name: str, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("TMPDIR", "ACL_STATE_DIR"):
-        monkeypatch.setenv(variable, str(memory))
+def test_the_corpus_holds(name: str, memory: Path) -> None:
     target = targets()[name]
     runner = Runner(target, memory, watches=False)
     # The longest are edited most.
@@ -42,11 +45,7 @@ def test_the_corpus_holds(name: str, memory: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("path", CRASHES, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_what_was_once_a_crash_holds(
-    path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable in ("TMPDIR", "ACL_STATE_DIR"):
-        monkeypatch.setenv(variable, str(memory))
+def test_what_was_once_a_crash_holds(path: Path, memory: Path) -> None:
     finding = Runner(targets()[path.parent.name], memory, watches=False).run(path.read_bytes())
     assert finding is None, finding.told
 
@@ -57,7 +56,7 @@ def test_the_corpus_is_small_and_of_targets_that_there_are() -> None:
     assert {path.parent.name for path in files} <= {*targets()}
 
 
-def test_what_does_not_hold_is_a_finding_and_an_error_of_ours_is_none(tmp_path: Path) -> None:
+def test_what_does_not_hold_is_a_finding_and_an_error_of_ours_is_none(memory: Path) -> None:
     class Failing(type(targets()["bundle"])):  # type: ignore[misc]
         def run(self, data: bytes, home: Path) -> list[str]:
             match data:
@@ -70,10 +69,18 @@ def test_what_does_not_hold_is_a_finding_and_an_error_of_ours_is_none(tmp_path: 
                     raise KeyError("x")
             return ["fine"]
 
-    runner = Runner(Failing(), tmp_path, watches=False)
+    runner = Runner(Failing(), memory, watches=False)
     kinds = {data: runner.run(data) for data in (b"fine", b"outside", b"link", b"bug")}
     assert [data for data, finding in kinds.items() if finding is None] == [b"fine"]
     assert runner.run(b"bug").kind == kinds[b"bug"].kind  # type: ignore[union-attr]
+
+
+def test_however_long_what_is_known_takes_new_inputs_are_made(memory: Path, tmp_path: Path) -> None:
+    target = targets()["bundle"]
+    fuzzer = Fuzzer(target, memory, tmp_path, seed=1)
+    fuzzer.fuzz(target.seeds(), seconds=0.0)
+    assert fuzzer.status.executions == len(list(target.seeds())) + 1
+    assert fuzzer.status.kinds == {}
 
 
 def test_what_waits_for_ever_is_beyond_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
