@@ -8,7 +8,8 @@ import errno
 import os
 import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -82,13 +83,28 @@ def plan(root: Path) -> Cleaning:
             _consider(found, name)
     if _is_directory(root / JOBS):
         for name in _names(root / JOBS):
-            if name.startswith(_STAGES) and not _is_at_work(root / JOBS / name):
-                _consider(found, f"{JOBS}/{name}")
+            if name.startswith(_STAGES):
+                with _is_idle(root / JOBS / name) as is_idle:
+                    if is_idle:
+                        _consider(found, f"{JOBS}/{name}")
     return found
 
 
 def remove(root: Path, path: str) -> None:
-    """Remove one entry that `plan` found; nothing happens where it is gone. Raises OSError."""
+    """Remove one entry that `plan` found; nothing happens where it is gone.
+
+    Raises OSError, also for a staging directory in which an exporter is at work by now.
+    """
+    if not path.startswith(f"{JOBS}/"):
+        _remove(root, path)
+        return
+    with _is_idle(root / path) as is_idle:
+        if not is_idle:
+            raise OSError(errno.EBUSY, "an exporter is at work in it", path)
+        _remove(root, path)
+
+
+def _remove(root: Path, path: str) -> None:
     directory = os.open((root / path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     name = path.rpartition("/")[2]
     try:
@@ -127,19 +143,19 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _is_at_work(stage: Path) -> bool:
-    """Whether an exporter has the lock on its staging directory.
+@contextmanager
+def _is_idle(stage: Path) -> Iterator[bool]:
+    """Whether no exporter has the lock on its staging directory; then none gets it meanwhile.
 
     What it moved out of the way meanwhile is called for the same directory, and is its too.
     """
     held = stage.with_name(stage.name.removesuffix(_MOVED_AWAY))
-    if not _is_directory(held):
-        return False
-    try:
-        with Folder.open(held) as folder:
-            return not folder.try_lock()
-    except (OSError, ExportRefused):
-        return False
+    with ExitStack() as opened:
+        is_idle = True
+        if _is_directory(held):
+            with suppress(OSError, ExportRefused):
+                is_idle = opened.enter_context(Folder.open(held)).try_lock()
+        yield is_idle
 
 
 # -- ledgers ----------------------------------------------------------------------------------

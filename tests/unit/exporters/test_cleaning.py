@@ -2,6 +2,7 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from exporters import cleaning
 from exporters.archives import register
 from exporters.cleaning import KEPT, checked_root, plan, remove
 from exporters.folder import Folder
+from exporters.write import lock_stage
 from ledger.errors import UsageError
 from ledger.lock import WriterLock
 from tests.archive_runs import write
@@ -142,6 +144,34 @@ def test_stages_that_nobody_writes_any_more_go(root: Path) -> None:
     for path in plan(root).removed:
         remove(root, path)
     assert [path.name for path in (root / "jobs").iterdir()] == ["job"]
+
+
+def test_a_stage_in_which_somebody_began_to_work_meanwhile_stays(root: Path) -> None:
+    put(root, "jobs/.tmp.job.1/x")
+    (found,) = plan(root).removed
+    with Folder.open(root / found) as held:
+        assert held.try_lock()
+        with pytest.raises(OSError, match="an exporter is at work in it"):
+            remove(root, found)
+        assert (root / found / "x").exists()
+    remove(root, found)
+    assert not (root / found).exists()
+
+
+def test_whoever_makes_a_stage_that_is_being_removed_does_not_get_its_lock(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, "jobs/.tmp.job.1/x")
+    (found,) = plan(root).removed
+    real = shutil.rmtree
+
+    def removing(*given: Any, **named: Any) -> None:
+        assert lock_stage(root / found) is None
+        real(*given, **named)
+
+    monkeypatch.setattr(shutil, "rmtree", removing)
+    remove(root, found)
+    assert not (root / found).exists()
 
 
 def test_a_link_in_the_place_of_the_jobs_is_left_alone(root: Path, tmp_path: Path) -> None:
