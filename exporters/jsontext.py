@@ -25,6 +25,7 @@ _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 _CHUNK: Final = 64 * 1024
 _INDENT: Final = "  "
+_MOST_AT_ONCE: Final = 256  # elements of an array
 _SHORT: Final = 100  # characters of a key whose spelling is worth remembering
 
 _Members = Iterator[tuple[str, object]]
@@ -104,6 +105,11 @@ class _Style:
     def label(self, label: str) -> str:
         return label if self.spaced else label[:-1]
 
+    def below(self, text: str, depth: int) -> str:
+        """A text of its own as it stands at a depth of another."""
+        # Line breaks inside of texts are escaped: these all stand between tokens.
+        return text.replace("\n", self.line(depth)) if depth and self.newline else text
+
     def text(self, text: str) -> str:
         return _scalar_values(text) if self.unicode and not text.isascii() else text
 
@@ -119,9 +125,10 @@ def _tokens(root: object, style: _Style) -> Iterator[str]:
     while True:
         if type(value) is dict or type(value) is list:
             text = written(value, compact=not style.newline)
-            if text is not None and stack and style.newline:
-                # Line breaks inside of texts are escaped: these all stand between tokens.
-                text = text.replace("\n", style.line(len(stack)))
+            if text is not None:
+                text = style.below(text, len(stack))
+        elif type(value) is _Run:
+            text = style.below(value.text, len(stack) - 1)
         else:
             text = _scalar(style.text(value) if type(value) is str else value)
         if text is not None:
@@ -170,7 +177,9 @@ def _open(value: object, style: _Style) -> tuple[_Members, str]:
             return ((_label(style.text(key)), item) for key, item in _ordered(value)), "{}"
         case Members():
             return ((_label(style.text(key)), item) for key, item in value.make()), "{}"
-        case list() | tuple():
+        case list():
+            return (("", item) for item in _runs(value, style)), "[]"
+        case tuple():
             return (("", item) for item in value), "[]"
         case Items():
             return (("", item) for item in value.make()), "[]"
@@ -178,6 +187,25 @@ def _open(value: object, style: _Style) -> tuple[_Members, str]:
             # One reserved key, which is not to be escaped like a user's.
             envelope = json.loads(canonical.encode(value))
             return ((f"{encode_basestring(k)}: ", parts) for k, parts in envelope.items()), "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Elements of an array that are written already, as they stand between its brackets."""
+
+    text: str
+
+
+def _runs(items: list[object], style: _Style) -> Iterator[object]:
+    """The elements of an array, many small ones in one run."""
+    for first in range(0, len(items), _MOST_AT_ONCE):
+        some = items[first : first + _MOST_AT_ONCE]
+        text = written(some, compact=not style.newline) if len(some) > 1 else None
+        if text is None:
+            yield from some
+        else:
+            edge = len("[" + style.line(1)), len(style.line(0) + "]")
+            yield _Run(text[edge[0] : -edge[1]])
 
 
 def _ordered(members: dict[str, object]) -> Iterable[tuple[str, object]]:

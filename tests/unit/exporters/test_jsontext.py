@@ -137,6 +137,21 @@ def test_a_compact_document_is_the_indented_one_without_the_spaces(value: object
     assert b"".join(json_line(value)).decode() == text
 
 
+@pytest.mark.parametrize("odd", [None, "y" * 100_000, 1e-9, "\ud800"])
+@pytest.mark.parametrize("place", [0, 300, 999])
+def test_a_long_array_is_written_like_a_short_one_whatever_stands_in_it(
+    odd: object, place: int
+) -> None:
+    items: list[object] = [f"name {n} " + "\n" * (n % 3) + "é" * 60 for n in range(1000)]
+    items[1::7] = [{"n": n, "inner": [n, {"deep": []}]} for n in range(len(items[1::7]))]
+    items[place] = odd
+    for value in (items, {"deep": [items, items[:1]], "empty": []}):
+        text = json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        assert json_bytes(value) == text + b"\n"
+        tight = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        assert b"".join(json_line(value)) == tight.encode("utf-8", "backslashreplace") + b"\n"
+
+
 @given(values)
 @settings(max_examples=100)
 def test_a_compact_document_reads_back_as_the_same_value(value: object) -> None:
