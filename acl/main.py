@@ -62,7 +62,8 @@ class LazyCommand(TyperCommand):
         """Go on with the real command."""
         module, _ = COMMANDS[str(self.name)]
         command: Any = typer.main.get_command(import_module(module).app)
-        command.rich_markup_mode = _MARKUP
+        for one in (command, *getattr(command, "commands", {}).values()):
+            one.rich_markup_mode = _MARKUP
         return command.make_context(info_name, args, parent=parent, **extra)
 
 

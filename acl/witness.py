@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from acl.output import line
+from acl.output import Json, document, line
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -33,6 +33,7 @@ def serve(
     ],
     host: Annotated[str, typer.Option(metavar="HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N")] = 8410,
+    json: Json = False,
 ) -> int:
     """Serve C2SP tlog-witness over HTTP until it is stopped by a signal."""
     import time
@@ -56,8 +57,12 @@ def serve(
         raise UsageError(f"cannot serve at {host}:{port}: {error.strerror}") from error
     with server:
         bound = server.server_address
-        line(f"{key.verifier.encode()}")
-        line(f"serving http://{bound[0]!s}:{bound[1]}")
+        verifier, url = key.verifier.encode(), f"http://{bound[0]!s}:{bound[1]}"
+        if json:
+            document({"verifier_key": verifier, "url": url})
+        else:
+            line(verifier)
+            line(f"serving {url}")
         return _until_stopped(server)
 
 

@@ -1,9 +1,12 @@
 import sqlite3
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from acl.main import COMMANDS
 from tests.cli.conftest import Acl, flip_a_stored_byte
@@ -28,6 +31,22 @@ def test_every_command_explains_itself(acl: Acl, name: str) -> None:
     said = acl(name, "--help")
     assert said.status == 0
     assert "Usage" in said.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_json(name: str) -> None:
+    command: Any = typer.main.get_command(import_module(COMMANDS[name][0]).app)
+    for one in getattr(command, "commands", {"": command}).values():
+        assert "--json" in {option for parameter in one.params for option in parameter.opts}
+
+
+@pytest.mark.parametrize("words", [("verify",), ("witness",), ("witness", "serve")])
+def test_help_that_no_terminal_shows_is_plain_text(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "acl", *words, "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"Usage: acl {' '.join(words)} ")
+    assert "─" not in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [("nope",), ("verify",), ("log", "x", "--since", "-1")])

@@ -368,14 +368,32 @@ def test_what_was_answered_is_kept_when_the_witness_is_killed(tmp_path):
         assert server.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
+def test_with_json_a_witness_tells_its_key_and_its_place_in_one_document(tmp_path):
+    (tmp_path / "key").write_text(KEY.encode())
+    (tmp_path / "key").chmod(0o600)
+    command = [sys.executable, "-m", "acl", "witness", "serve", "--port", "0", "--json"]
+    command += ["--log", LOG.verifier.encode(), "--store", str(tmp_path / "store")]
+    command += ["--witness-key", str(tmp_path / "key")]
+    with running(command, os.environ) as server:
+        told = json.loads(server.stdout.readline())
+        assert told["verifier_key"] == KEY.verifier.encode()
+        assert add(told["url"], request(0, 3)).is_success
+
+
 @contextmanager
 def started(command, environ):
+    with running(command, environ) as server:
+        assert server.stdout.readline().strip() == KEY.verifier.encode()
+        yield server, server.stdout.readline().split()[1]
+
+
+@contextmanager
+def running(command, environ):
     root = Path(__file__).parents[3]
     with subprocess.Popen(
         command, env=environ, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as server:
         try:
-            assert server.stdout.readline().strip() == KEY.verifier.encode()
-            yield server, server.stdout.readline().split()[1]
+            yield server
         finally:
             server.kill()
