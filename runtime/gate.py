@@ -39,7 +39,8 @@ def redact_event(event: AnyEvent, redactor: Redactor) -> AnyEvent:
 
 def are_clean(events: Iterable[AnyEvent], redactor: Redactor) -> bool:
     """True only if `redact_event` would return each of `events` as it is; looks at all at once."""
-    return redactor.is_clean(list(map(_all_of, events)))
+    values = list(map(_all_of, events))
+    return redactor.are_clean_json(values) or redactor.is_clean(values)
 
 
 def prune_event(event: AnyEvent) -> tuple[AnyEvent, list[ValueRefused]]:
@@ -78,7 +79,8 @@ def _all_of(part: Part) -> dict[str, Any]:
     """Everything that `redact_event` looks at."""
     return {
         name: value if type(value) in _PLAIN else _seen(name, value)
-        for name, value in _fields(part)
+        for name, value in part.__dict__.items()
+        if value is not None and name not in _OURS
     }
 
 

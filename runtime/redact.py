@@ -15,6 +15,9 @@ from functools import lru_cache
 from itertools import count as counted
 from typing import Any
 
+import orjson
+
+from runtime.secret_json import may_tell
 from runtime.secret_names import Kind, kind_of_key, secret_values
 from runtime.secret_text import (
     MASK,
@@ -32,6 +35,12 @@ _MAX_CACHED_KEY = 256
 _JOINED = 1 << 20
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _JSON_START = re.compile(r"\s*[\[{]")
+# What is no plain JSON is refused, and not written as something else.
+_ITSELF = (
+    orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
 # Harmless keys that are remembered; a run has some hundreds.
 _MOST_KEYS = 4096
 
@@ -46,6 +55,10 @@ class Redactor:
 
     def __init__(self, environ: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
         self._values = secret_values(environ, secrets)
+        self._values_in_json = tuple(
+            json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+            for value in self._values
+        )
         self._short_key = lru_cache(maxsize=4096)(self._long_key)
         self._harmless: set[str] = set()
         """Keys that tell of no secret and hold none; what is not here may be harmless as well."""
@@ -89,6 +102,20 @@ class Redactor:
                 text = text.replace(value, MASK)
         text, count = mask_text(text)
         return text, total + count
+
+    def are_clean_json(self, values: Iterable[Any]) -> bool:
+        """True only if all `values` are JSON, and `redact` would find nothing in any.
+
+        Their JSON is written and searched, about a megabyte at once, with all that is in it as
+        often as it stands there: for what is to be written so anyway.
+        """
+        try:
+            return not any(map(self._may_tell, _together(map(_json, values))))
+        except orjson.JSONEncodeError:
+            return False
+
+    def _may_tell(self, data: bytes) -> bool:
+        return any(value in data for value in self._values_in_json) or may_tell(data)
 
     def is_clean(self, value: Any) -> bool:
         """True only if `redact` would find nothing: one pass over keys, one over all text."""
@@ -216,6 +243,25 @@ class _Place:
 
     def inside(self, value: Any, into: Any, at: Any) -> "_Place":
         return _Place(value, into, at, self.hidden, self.result)
+
+
+def _json(value: Any) -> bytes:
+    """`value` as JSON; JSONEncodeError if it is something else."""
+    return orjson.dumps([value], option=_ITSELF)
+
+
+def _together(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same, joined to fewer, each of which goes before the next are made."""
+    waiting: list[bytes] = []
+    length = 0
+    for part in parts:
+        waiting.append(part)
+        length += len(part)
+        if length >= _JOINED:
+            yield b"\n".join(waiting)
+            waiting.clear()
+            length = 0
+    yield b"\n".join(waiting)
 
 
 def _joined(texts: list[str]) -> Iterator[str]:

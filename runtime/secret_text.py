@@ -18,7 +18,7 @@ Span = tuple[int, int]
 # A key may stand after an escape that was left in the text (`\nsk-…` in a repr, `%20sk-…` in a
 # URL), where a plain word boundary sees a letter in front of it.
 _BEFORE = rb"(?:\b|_|\\[abfnrtv]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2})"
-_SHAPES = rb"|".join(
+SHAPES = rb"|".join(
     (
         rb"sk-[A-Za-z0-9_\-]{8,}",  # OpenAI, Anthropic and many who copy them
         rb"[rs]k_(?:live|test)_[A-Za-z0-9]{8,}",  # Stripe
@@ -44,25 +44,24 @@ _PEM = (
 _USERINFO = rb"""://([^\s/?#"'`<>@:\\]*:([^\s/?#"'`<>\\]+))@"""
 _BEARER = rb"([Bb][Ee][Aa][Rr][Ee][Rr])(?:[ \t]+|%20|\+)([A-Za-z0-9._~+/=%\-]{4,})"
 # A bare `key` or `monkey` is no secret, so `key` needs a word before it.
-_NAME_ENDS = (
+NAME_ENDS = (
     rb"(?:(?i:authorization|cookie|jwt|password|passwd|passphrase|token|token[_.\-]?id|bearer|"
     rb"credential|secret|aksk|apikey|[_.\-]key|access[_.\-]?key[_.\-]?id)|"
     rb"[A-Za-z0-9]Key|[a-z0-9]KEY)"
 )
-_TWO_WORDS = (
-    rb"\b(?i:(?:api|access|secret|auth|refresh|client|session|private) (?:key|secret|token))"
-)
+TWO_WORDS = rb"(?i:(?:api|access|secret|auth|refresh|client|session|private) (?:key|secret|token))"
+_TWO_WORDS = rb"\b" + TWO_WORDS
 _ASSIGNED = rb"""\\{0,3}["'`]?\]?[ \t]*(=>|:=|=|:)"""
 _SCHEME = rb"(?i:bearer|basic|digest|token|apikey|negotiate|ntlm)[ \t]+"
 # Spaces and quotes, and the comma, full stop, semicolon and list comma of Chinese text.
 _STOP = rb"""\s"'`\p{Z}\x{ff0c}\x{3002}\x{ff1b}\x{3001}"""
 
-_shape = re2.compile(_BEFORE + rb"(" + _SHAPES + rb")")
+_shape = re2.compile(_BEFORE + rb"(" + SHAPES + rb")")
 _pem = re2.compile(_PEM)
 _userinfo = re2.compile(_USERINFO)
 _bearer = re2.compile(_BEFORE + _BEARER)
 _name = re2.compile(
-    rb"(" + _TWO_WORDS + rb"|[A-Za-z0-9_.\-]*" + _NAME_ENDS + rb")" + _ASSIGNED + rb"[ \t]*"
+    rb"(" + _TWO_WORDS + rb"|[A-Za-z0-9_.\-]*" + NAME_ENDS + rb")" + _ASSIGNED + rb"[ \t]*"
 )
 _quote = re2.compile(rb"""[bBrRuUfF]{0,2}(\\{0,3})(\"\"\"|'''|["'`])""")
 _closed = {
@@ -107,21 +106,30 @@ _gate = re2.compile(
     b"|".join(
         (
             rb"-----BEGIN ",
-            _SHAPES,
+            SHAPES,
             _BEARER,
             _USERINFO,
-            rb"(?:" + _TWO_WORDS + rb"|" + _NAME_ENDS + rb")" + _ASSIGNED,
+            rb"(?:" + _TWO_WORDS + rb"|" + NAME_ENDS + rb")" + _ASSIGNED,
         )
     )
 )
-# The last words of the names of secrets, and of what hides all below it (`secret_names`).
-_LAST_WORDS = (
-    rb"(?i:auth|authentication|authorization|cookie|jwt|password|passwd|passphrase|token|bearer|"
-    rb"credentials?|secret|key|(?:token|key)[^A-Za-z0-9]*id|aksk|headers|env|variables)"
-)
+
+
+def last_words(gap: bytes) -> bytes:
+    """The last words of the names of secrets, and of what hides all below it (`secret_names`).
+
+    `gap` matches one character that is no letter and no digit.
+    """
+    return (
+        rb"(?i:auth|authentication|authorization|cookie|jwt|password|passwd|passphrase|token|"
+        rb"bearer|credentials?|secret|key|(?:token|key)" + gap + rb"*id|aksk|headers|env|variables)"
+    )
+
+
+_GAP = rb"[^A-Za-z0-9]"
 # In the text of JSON: an escaped letter or slash, or such a word at the end of a key or, in a
 # value, before an escape, which the rules do not see through.
-_hidden_by_json = re2.compile(rb"\\[u/]|" + _LAST_WORDS + rb"[^A-Za-z0-9]*[\\:]")
+_hidden_by_json = re2.compile(rb"\\[u/]|" + last_words(_GAP) + _GAP + rb"*[\\:]")
 _whole_field = re2.compile(rb"\s*(?:\$\{[A-Za-z_]\w*\}|\**)\s*")
 _surrogate = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 

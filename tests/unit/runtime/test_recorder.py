@@ -421,7 +421,8 @@ def test_checkpoints_follow_every_so_many_seconds(recorder: Recorder, clock: Clo
     clock.now += CHECKPOINT_SECONDS
     recorder.record_sync(ev.ToolFinished(task="t", attempt=1, name="look"))
     settle(recorder)
-    assert covered(recorder) == [*before, 6]
+    # The thread may still have been looking at the clock after its last batch.
+    assert covered(recorder) in ([*before, 5], [*before, 6])
 
 
 def test_a_checkpoint_can_be_asked_for(recorder: Recorder) -> None:
