@@ -16,7 +16,7 @@ body to a place in one ledger; its exact bytes are the Merkle leaf. Header, all 
 import functools
 import re
 import struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import orjson
 from pydantic import ValidationError
@@ -89,11 +89,25 @@ class Header(NamedTuple):
         Raises VersionUnsupported for a format or type code of a newer release, and LedgerDamaged
         for bytes that no release writes.
         """
-        if len(data) < HEADER_BYTES or len(data) != header_length(data):
+        if len(data) < HEADER_BYTES:
+            raise LedgerDamaged(f"a header of {len(data)} bytes is cut")
+        (
+            version,
+            flags,
+            code,
+            ledger_id,
+            seq,
+            wall,
+            mono,
+            session,
+            lease,
+            attempt,
+            body_length,
+            address,
+            task_length,
+        ) = _LAYOUT.unpack_from(data)
+        if len(data) != _header_length(task_length):
             raise LedgerDamaged(f"a header of {len(data)} bytes is cut or too long")
-        fields = _LAYOUT.unpack_from(data)
-        version, flags, code, ledger_id, seq, wall, mono, session, lease = fields[:9]
-        attempt, body_length, address, task_length = fields[9:]
         if version != FORMAT:
             raise VersionUnsupported(f"event {seq} has header format {version}")
         if code not in BY_CODE:
@@ -122,7 +136,10 @@ class Header(NamedTuple):
 
 def header_length(fixed: bytes) -> int:
     """The length of the whole header that begins with the 98 bytes `fixed`, or LedgerDamaged."""
-    task_length: int = _TASK_LENGTH.unpack_from(fixed, HEADER_BYTES - _TASK_LENGTH.size)[0]
+    return _header_length(_TASK_LENGTH.unpack_from(fixed, HEADER_BYTES - _TASK_LENGTH.size)[0])
+
+
+def _header_length(task_length: int) -> int:
     if task_length == _NO_TASK:
         return HEADER_BYTES
     if task_length > MAX_TASK:
@@ -168,21 +185,47 @@ def decode_event(header: Header, body: bytes) -> AnyEvent:
     writes.
     """
     try:
-        fields = _decode_members(body)
-        if not isinstance(fields, dict) or len(body) != header.body_length:
-            raise LedgerDamaged("is not an object of the length that its header names")
-        _check_salt(fields.pop("salt", None))
-        fields = upcast(header.code, fields.pop("v", None), fields)
-        if not _IN_HEADER.isdisjoint(fields):
-            raise LedgerDamaged("repeats a field of its header")
-        fields |= {"task": header.task, "attempt": header.attempt, "lease": header.lease}
-        return BY_CODE[header.code].model_validate(fields)
+        return _event(header, body, _decode_members(body))
     except (LedgerDamaged, ValidationError) as error:
-        why = error.message if isinstance(error, LedgerDamaged) else _first_fault(error)
-        name = TYPE_NAMES[header.code]
-        raise LedgerDamaged(
-            f"the body of event {header.seq} ({name}): {why}", seq=header.seq
-        ) from error
+        raise _invalid(header, error) from error
+
+
+def decode_event_strictly(header: Header, body: bytes) -> tuple[AnyEvent, bool]:
+    """Read the event of `header`, and tell whether its body is spelled as `encode_body` would.
+
+    Raises the same as `decode_event`.
+    """
+    try:
+        fields, spelled = canonical.decode_with_spelling(body)
+    except LedgerDamaged:
+        spelled = None
+    if spelled is None:
+        # Nested deeper than is read and written at once, or no body of ours.
+        return decode_event(header, body), is_canonical_spelling(body)
+    try:
+        return _event(header, body, fields), spelled == body
+    except (LedgerDamaged, ValidationError) as error:
+        raise _invalid(header, error) from error
+
+
+def _event(header: Header, body: bytes, fields: object) -> AnyEvent:
+    """The event that has these members; they are used up."""
+    if not isinstance(fields, dict) or len(body) != header.body_length:
+        raise LedgerDamaged("is not an object of the length that its header names")
+    _check_salt(fields.pop("salt", None))
+    fields = upcast(header.code, fields.pop("v", None), fields)
+    if not _IN_HEADER.isdisjoint(fields):
+        raise LedgerDamaged("repeats a field of its header")
+    fields["task"], fields["attempt"], fields["lease"] = header.task, header.attempt, header.lease
+    # What `model_validate` comes to, without the choices that it offers.
+    model = BY_CODE[header.code]
+    return cast("AnyEvent", model.__pydantic_validator__.validate_python(fields))
+
+
+def _invalid(header: Header, error: LedgerDamaged | ValidationError) -> LedgerDamaged:
+    why = error.message if isinstance(error, LedgerDamaged) else _first_fault(error)
+    name = TYPE_NAMES[header.code]
+    return LedgerDamaged(f"the body of event {header.seq} ({name}): {why}", seq=header.seq)
 
 
 def is_canonical_body(body: bytes) -> bool:

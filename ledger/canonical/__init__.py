@@ -20,7 +20,13 @@ b'{"$acl.$acl":{"$acl":["int","10000000000000000"]},"a":[1,null],"b":1.0}'
 """
 
 from ledger.canonical.cutting import Spill
-from ledger.canonical.decoding import decode, decode_canonical, is_canonical, spelled_again
+from ledger.canonical.decoding import (
+    decode,
+    decode_canonical,
+    decode_with_spelling,
+    is_canonical,
+    spelled_again,
+)
 from ledger.canonical.encoding import encode, has_envelopes
 from ledger.canonical.pruning import prune
 from ledger.canonical.references import (
@@ -54,6 +60,7 @@ __all__ = [
     "SpilledText",
     "decode",
     "decode_canonical",
+    "decode_with_spelling",
     "encode",
     "has_envelopes",
     "is_canonical",

@@ -42,10 +42,31 @@ def decode(data: bytes) -> object:
     duplicate keys, integers beyond 64 bits) are read like JSON: whoever must know compares
     `encode(value)` with the bytes, or asks `is_canonical`.
     """
+    return _value(_loaded(data), data)
+
+
+def decode_with_spelling(data: bytes) -> tuple[object, bytes | None]:
+    """Read a value as `decode` does; return with it what `spelled_again` writes."""
+    tree = _loaded(data)
+    spelled = _dumped(tree)
+    return _value(tree, data), spelled
+
+
+def _loaded(data: bytes) -> object:
     try:
-        tree = orjson.loads(data)
+        return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise LedgerDamaged(f"not JSON: {error}") from None
+
+
+def _dumped(tree: object) -> bytes | None:
+    try:
+        return dump(tree)
+    except orjson.JSONEncodeError:
+        return None
+
+
+def _value(tree: object, data: bytes) -> object:
     if has_envelopes(data):
         return _open(tree, 0)
     if not surely_within(data, MAX_DEPTH) and not is_plain(tree):
@@ -64,8 +85,7 @@ def decode_canonical(data: bytes) -> object:
     What envelopes and escaped keys hold is read in one spelling only, so that the rest is JSON: it
     is spelled once more, as it was read.
     """
-    value = decode(data)
-    spelled = spelled_again(data) if has_envelopes(data) else dump(value)
+    value, spelled = decode_with_spelling(data)
     if (encode(value) if spelled is None else spelled) != data:
         raise LedgerDamaged("not spelled in the canonical form")
     return value
@@ -73,10 +93,7 @@ def decode_canonical(data: bytes) -> object:
 
 def spelled_again(data: bytes) -> bytes | None:
     """Write JSON with its keys in order; None if it nests deeper than is written at once."""
-    try:
-        return dump(orjson.loads(data))
-    except orjson.JSONEncodeError:
-        return None
+    return _dumped(orjson.loads(data))
 
 
 def is_canonical(data: bytes) -> bool:

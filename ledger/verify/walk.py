@@ -8,10 +8,9 @@ from ledger import canonical, tlog
 from ledger.codec import (
     HEADER_BYTES,
     Header,
-    decode_event,
+    decode_event_strictly,
     header_length,
     is_canonical_body,
-    is_canonical_spelling,
     is_header_of,
 )
 from ledger.errors import LedgerDamaged, LedgerStateError, VersionUnsupported
@@ -257,8 +256,7 @@ class Walk:
             self._other_body(header, start, body, leaf)
             return
         try:
-            event = decode_event(header, body)
-            is_canonical = is_canonical_spelling(body)
+            event, is_canonical = decode_event_strictly(header, body)
         except (VersionUnsupported, LedgerDamaged) as error:
             self._spelling(seq, header, is_canonical_body(body))
             if isinstance(error, VersionUnsupported):

@@ -1,6 +1,7 @@
 import hashlib
 import math
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,13 @@ from hypothesis import strategies as st
 
 from ledger import canonical, codec
 from ledger import events as ev
-from ledger.codec import Header, decode_event, encode_body, is_canonical_body
+from ledger.codec import (
+    Header,
+    decode_event,
+    decode_event_strictly,
+    encode_body,
+    is_canonical_body,
+)
 from ledger.errors import LedgerDamaged, ValueRefused, VersionUnsupported
 from tests import events_of as say
 
@@ -371,6 +378,42 @@ SPELLINGS = [
     (b'"str"', b'"text",[]'), (b'["bytes",[],"', b'["bytes",[],"='), (b"-0.0", b"-0"),
     (b"\xc3\xa9", b"\\u00e9"), (b"[[", b"[ ["), (b"1e-7", b"0.0000001"), (b'"$acl"', b'"$acl.$acl"'),
 ]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(ODD) | JSON, max_size=3), st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_body_read_together_with_its_spelling_is_judged_as_by_itself(
+    values: list[object], data: st.DataObject
+) -> None:
+    body = encode_body(say.result("t", trajectory={"v": values}), SALT, lambda *_: None)
+    start = data.draw(st.integers(0, len(body)))
+    altered = body[:start] + data.draw(st.sampled_from(CHANGES)) + body[start + 1 :]
+    respelled = body.replace(*data.draw(st.sampled_from(SPELLINGS)))
+    for one in (body, altered, respelled, b" " + body, body + b"\n", DEEP, DEEP_AND_WIDE):
+        header = a_header(code=ev.ResultRecorded.code, body_length=len(one))
+        assert read(decode_event_strictly, header, one) == read(separately, header, one)
+
+
+def separately(header: Header, body: bytes) -> tuple[ev.AnyEvent, bool]:
+    return decode_event(header, body), is_canonical_body(body)
+
+
+def read(
+    how: Callable[[Header, bytes], tuple[ev.AnyEvent, bool]], header: Header, body: bytes
+) -> object:
+    try:
+        return how(header, body)
+    except (LedgerDamaged, VersionUnsupported) as error:
+        return type(error), error.message
+
+
+_INSIDE = b'{"$acl":["list",["%s"],[' % (b"0" * 64)
+DEEP = b'{"salt":"%s","status":"completed","trajectory":%s1%s,"v":1}' % (
+    SALT.hex().encode(),
+    _INSIDE * 90,
+    b"]]}" * 90,
+)
+DEEP_AND_WIDE = DEEP.replace(b"[1]", b"[1 ]")
 
 
 def test_envelopes_that_nest_deeper_than_json_is_written_are_canonical_all_the_same() -> None:
