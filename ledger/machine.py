@@ -16,7 +16,6 @@ Attempt  -attempt.started-> planning -plan.resolved-> planned -phase.entered-> .
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 from ledger import events as ev
@@ -26,12 +25,6 @@ from ledger.transitions import ERROR_STATUSES, PHASES, Step
 __all__ = ["ERROR_STATUSES", "PHASES", "Key", "Machine", "Pending", "Stage", "Unknown"]
 
 _OVER: Final = AttemptStep(over=True)
-
-
-@lru_cache(maxsize=64)
-def _same(task: TaskStep) -> TaskStep:
-    """One object for the many tasks that stand where this one does."""
-    return task
 
 
 class Machine:
@@ -78,8 +71,7 @@ class Machine:
     def commit(self, pending: Pending) -> None:
         """Take over what `admit` found legal; the batch is stored."""
         self._run = pending.run
-        for task_id, task in pending.tasks.items():
-            self._tasks[task_id] = _same(task)
+        self._tasks |= pending.tasks
         for key, attempt in pending.attempts.items():
             # Of attempts that are over only lost calls can still be told of; forget the rest.
             if attempt.over and not attempt.lost and attempt.calls_known:

@@ -4,8 +4,9 @@ from typing import Any, Final, NoReturn
 
 from ledger import events as ev
 from ledger.errors import LedgerStateError
-from ledger.stages import Pending, Stage, States, TaskStep, Unknown
+from ledger.stages import Pending, Stage, States, TaskStep, Unknown, task_but
 
+_SELECTED: Final = TaskStep()
 _OPEN: Final = frozenset({"created", "preparing", "running", "summarizing"})
 
 
@@ -58,7 +59,7 @@ class RunRules:
         self.go("running")
 
     def select(self, task_id: str) -> TaskStep:
-        task = self.pending.tasks[task_id] = TaskStep()
+        task = self.pending.tasks[task_id] = _SELECTED
         run = self.pending.run
         self.pending.run = run._replace(unfinished=run.unfinished + 1)
         return task
@@ -120,14 +121,14 @@ class RunRules:
         task = self.task()
         if task.stage != "pending" or self.copied:
             self.refuse(f"the task is {task.stage}")
-        self.put_task(task._replace(stage="reusing"))
+        self.put_task(task_but(task, stage="reusing"))
 
     def task_started(self, _: Any) -> None:
         task = self.task()
         wanted = "reusing" if self.copied else "pending"
         if task.stage != wanted or task.attempts:
             self.refuse(f"the task is {task.stage}")
-        self.put_task(task._replace(stage="reusing" if self.copied else "running"))
+        self.put_task(task_but(task, stage="reusing" if self.copied else "running"))
 
     def task_in_work(self) -> TaskStep:
         task = self.task()
@@ -139,7 +140,7 @@ class RunRules:
     def task_over(self, task: TaskStep) -> None:
         if task.open_attempts:
             self.refuse(f"{task.open_attempts} attempts are open")
-        self.put_task(task._replace(stage="over"))
+        self.put_task(task_but(task, stage="over"))
         run = self.pending.run
         self.pending.run = run._replace(unfinished=run.unfinished - 1)
 

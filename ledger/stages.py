@@ -4,7 +4,8 @@ All are immutable. What depends on erased content is unknown: None, or `UNKNOWN`
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from ledger import events as ev
 
@@ -70,6 +71,18 @@ class AttemptStep(NamedTuple):
     calls: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
     calls_known: bool = True
+
+
+@lru_cache(maxsize=64)
+def task_but(step: TaskStep, **changes: Any) -> TaskStep:
+    """The step with these changes: one object for the many tasks that stand there."""
+    return step._replace(**changes)
+
+
+@lru_cache(maxsize=1024)
+def attempt_but(step: AttemptStep, **changes: Any) -> AttemptStep:
+    """The step with these changes: one object for the many attempts that stand there."""
+    return step._replace(**changes)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,8 @@ from ledger.stages import (
     States,
     TaskStep,
     Unknown,
+    attempt_but,
+    task_but,
 )
 
 __all__ = [
@@ -88,7 +90,7 @@ class Step(RunRules):
             self.refuse("the attempt was already started")
         task = self.task_in_work() if before is None else self.task()
         self.put_task(
-            task._replace(open_attempts=task.open_attempts + 1, attempts=task.attempts + 1)
+            task_but(task, open_attempts=task.open_attempts + 1, attempts=task.attempts + 1)
         )
         # In a copy of the whole task, that the attempt came alone is history: all is copied.
         alone = before is not None and task.stage == "running"
@@ -107,7 +109,9 @@ class Step(RunRules):
         if attempt.reusing:
             if attempt.result is False:
                 self.refuse("the reused attempt has no result")
-            return attempt._replace(reusing=False, planned=True, rank=_EVALUATE - 1, result=True)
+            return attempt_but(
+                attempt, reusing=False, planned=True, rank=_EVALUATE - 1, result=True
+            )
         return attempt
 
     def plan(self, _: Any) -> None:
@@ -116,8 +120,8 @@ class Step(RunRules):
             self.refuse("the try has a plan")
         if attempt.planned is None:
             # Only a try that began anew is planned.
-            attempt = attempt._replace(result=False)
-        self.put(attempt._replace(planned=True))
+            attempt = attempt_but(attempt, result=False)
+        self.put(attempt_but(attempt, planned=True))
 
     def phase(self, event: ev.PhaseEntered | Unknown) -> None:
         attempt = self.attempt()
@@ -125,12 +129,12 @@ class Step(RunRules):
             self.refuse("the try has no plan")
         if attempt.planned is None:
             # Only a try that goes on from its result needs no plan of its own.
-            attempt = attempt._replace(planned=True, result=True, rank=_EVALUATE - 1)
+            attempt = attempt_but(attempt, planned=True, result=True, rank=_EVALUATE - 1)
         rank = attempt.rank + 1 if isinstance(event, Unknown) else _rank(event.phase)
         if not attempt.rank < rank < len(PHASES):
             name = "whatever it was" if isinstance(event, Unknown) else event.phase
             self.refuse(f"phase {name} cannot follow")
-        self.put(attempt._replace(rank=rank))
+        self.put(attempt_but(attempt, rank=rank))
 
     def result(self, _: Any) -> None:
         attempt = self.attempt()
@@ -138,7 +142,7 @@ class Step(RunRules):
             self.refuse("the try has a result")
         # A reused attempt may have been planned where it ran alone.
         planned = bool(attempt.planned or attempt.reused)
-        self.put(attempt._replace(result=True, planned=planned))
+        self.put(attempt_but(attempt, result=True, planned=planned))
 
     def evaluation(self, event: ev.EvaluationFinished | Unknown) -> None:
         attempt = self.attempt()
@@ -146,11 +150,11 @@ class Step(RunRules):
             self.refuse("there is a verdict" if attempt.result else "there is no result")
         if attempt.result is None:
             # Without a result of its own this try goes on from that of the one before.
-            attempt = attempt._replace(result=True, planned=True)
+            attempt = attempt_but(attempt, result=True, planned=True)
         if isinstance(event, Unknown):
-            self.put(attempt._replace(verdict=UNKNOWN))
+            self.put(attempt_but(attempt, verdict=UNKNOWN))
         else:
-            self.put(attempt._replace(verdict=(event.correct, event.score)))
+            self.put(attempt_but(attempt, verdict=(event.correct, event.score)))
 
     def during(self, _: Any) -> None:
         self.put(self.attempt())
@@ -169,15 +173,17 @@ class Step(RunRules):
         )
         if isinstance(event, Unknown):
             # With a result, it may have begun anew or not.
-            unknown = attempt._replace(planned=None, rank=-1, result=None, verdict=None)
+            unknown = attempt_but(attempt, planned=None, rank=-1, result=None, verdict=None)
             again = anew if attempt.result is False else unknown
         elif event.scope == "attempt":
             again = anew
         else:
             if attempt.result is False:
                 self.refuse("there is no result to evaluate again")
-            again = attempt._replace(planned=True, rank=_EVALUATE - 1, result=True, verdict=None)
-        self.put(again._replace(retry=retry))
+            again = attempt_but(
+                attempt, planned=True, rank=_EVALUATE - 1, result=True, verdict=None
+            )
+        self.put(attempt_but(again, retry=retry))
 
     def attempt_finished(self, event: ev.AttemptFinished | Unknown) -> None:
         attempt = self.attempt()
@@ -188,9 +194,9 @@ class Step(RunRules):
             self.check_end(event, attempt)
             error = True if event.status in ERROR_STATUSES else task.error
         self.put_task(
-            task._replace(open_attempts=task.open_attempts - 1, error=task.error or error)
+            task_but(task, open_attempts=task.open_attempts - 1, error=task.error or error)
         )
-        self.put(attempt._replace(over=True))
+        self.put(attempt_but(attempt, over=True))
 
     def check_end(self, event: ev.AttemptFinished, attempt: AttemptStep) -> None:
         if event.retries != attempt.retry:
