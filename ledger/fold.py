@@ -15,6 +15,8 @@ from ledger.view import Recorded
 
 # What most attempts and tasks have; nobody changes what an event told.
 _NOTHING: Final[dict[str, Any]] = {}
+# So many leaves go into the tree at once.
+_LEAVES: Final = 1024
 
 
 def fold(events: Iterable[Recorded], state: RunState | None = None) -> RunState:
@@ -24,13 +26,21 @@ def fold(events: Iterable[Recorded], state: RunState | None = None) -> RunState:
     of a ledger gives them. An erased event counts with its type, task and attempt only.
     """
     state = RunState() if state is None else state
-    for recorded in events:
-        _take(state, recorded)
+    leaves: list[bytes] = []
+    try:
+        for recorded in events:
+            _take(state, recorded)
+            leaves.append(recorded.leaf)
+            if len(leaves) >= _LEAVES:
+                state.frontier.extend(leaves)
+                leaves.clear()
+    finally:
+        # The tree is of what was folded, also where an event cannot be read.
+        state.frontier.extend(leaves)
     return state
 
 
 def _take(state: RunState, recorded: Recorded) -> None:
-    state.frontier.append(recorded.leaf)
     state.last_ns = recorded.header.wall_ns
     task = _touch(state, recorded.header)
     state.recent.append(None if task is None else task.id)

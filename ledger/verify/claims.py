@@ -90,8 +90,8 @@ class Claims:
         self._beside: list[_Beside] = []
         self._waiting: dict[int, list[Found]] = {}
         self._agreed = 0
-        self._due = 0
-        """No checkpoint is of a smaller tree and still to be compared."""
+        self.due = 0
+        """No checkpoint is of a smaller tree and still to be compared; only `compare` moves it."""
         self._outside_given = False
         self._outside_agreed: int | None = None
 
@@ -166,11 +166,8 @@ class Claims:
     def _add(self, found: Found) -> None:
         self._waiting.setdefault(found.claim.checkpoint.size, []).append(found)
 
-    def compare(self, tree: tlog.Frontier, ledger_id: bytes) -> Iterable[Finding]:
-        """Judge the claims about a tree of this size; sizes come in order."""
-        return () if tree.size < self._due else self._compare(tree, ledger_id)
-
-    def _compare(self, tree: tlog.Frontier, ledger_id: bytes) -> Iterator[Finding]:
+    def compare(self, tree: tlog.Frontier, ledger_id: bytes) -> Iterator[Finding]:
+        """Judge the claims about a tree of this size; sizes come in order, each that is due."""
         waiting = self._waiting.pop(tree.size, ())
         for found in chain(waiting, self._pull(tree.size)):
             if isinstance(found, Finding):
@@ -178,7 +175,7 @@ class Claims:
             elif found.claim.checkpoint.size == tree.size:
                 yield from self._judge(found, tree, ledger_id)
         following = self._next.claim.checkpoint.size if isinstance(self._next, Found) else _NEVER
-        self._due = min(following, *self._waiting, _NEVER)
+        self.due = min(following, *self._waiting, _NEVER)
 
     def _judge(self, found: Found, tree: tlog.Frontier, ledger_id: bytes) -> Iterator[Finding]:
         size, name, claim = tree.size, found.name, found.claim

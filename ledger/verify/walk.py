@@ -28,6 +28,8 @@ from ledger.view import Recorded
 
 _NOWHERE: Final = (-1, 0)
 _TOLD_EVERY: Final = 1024
+# So many leaves go into the tree at once, where no claim is about a smaller one.
+_LEAVES: Final = 1024
 
 
 # Of so many tasks the first event is told that was not legal; ids of tasks can be long.
@@ -107,6 +109,7 @@ class Walk:
         self._erasers: set[int] = set()
         self.ledger_id = b""
         self.tree = tlog.Frontier()
+        self._leaves: list[bytes] = []
         self.machine = Machine()
         self.intact = True
         """False once a header could not be read: then the tree knows too little."""
@@ -134,6 +137,7 @@ class Walk:
                 found, self._found = self._found, []
                 yield from self._rest.condense(found)
         yield from self._rest.told()
+        self._grow()
         if wanted < self._extent.events:
             yield self._gap(wanted, self._extent.events)
         yield from self._finish()
@@ -150,7 +154,8 @@ class Walk:
         """Go to where the event is said to stand, which is right behind the one before it."""
         if self._place is not None:
             before, end = self._place
-            if (segment, offset) not in ((before, end), (before + 1, 0)):
+            follows = offset == end if segment == before else (segment, offset) == (before + 1, 0)
+            if not follows:
                 self._broken("event_place", "it does not stand behind the event before it", seq)
         if segment != self._at:
             self._found += self._left_over(seq)
@@ -180,11 +185,18 @@ class Walk:
             self._unreadable(seq, offset, "its header")
             return
         leaf = tlog.leaf_hash(head)
-        if self.intact:
-            self.tree.append(leaf)
         self._content(seq, offset, head, leaf)
         if self.intact:
-            self._found += self._claims.compare(self.tree, self.ledger_id)
+            self._leaves.append(leaf)
+            if self.tree.size + len(self._leaves) >= self._claims.due:
+                self._grow()
+                self._found += self._claims.compare(self.tree, self.ledger_id)
+            elif len(self._leaves) >= _LEAVES:
+                self._grow()
+
+    def _grow(self) -> None:
+        self.tree.extend(self._leaves)
+        self._leaves.clear()
 
     def _content(self, seq: int, offset: int, head: bytes, leaf: bytes) -> None:
         try:
@@ -197,7 +209,8 @@ class Walk:
             return
         start = offset + len(head)
         end = start + header.body_length
-        self._segment_faults(seq, end)
+        if self._segment.faults:
+            self._segment_faults(seq, end)
         self._place = self._at, end
         self._header(seq, header)
         is_there = end <= len(self._segment.plain) and self._stream.spend(end - offset)
@@ -258,22 +271,23 @@ class Walk:
         try:
             event, is_canonical = decode_event_strictly(header, body)
         except (VersionUnsupported, LedgerDamaged) as error:
-            self._spelling(seq, header, is_canonical_body(body))
+            if not is_canonical_body(body):
+                self._misspelled(seq, header)
             if isinstance(error, VersionUnsupported):
                 self._unknown(seq, error)
                 return
             self._replaying = False
             self._broken("body_invalid", _without_number(error.message, seq), seq, task)
             return
-        self._spelling(seq, header, is_canonical)
+        if not is_canonical:
+            self._misspelled(seq, header)
         if canonical.has_envelopes(body):
             self._found += self._pieces.refer(dict(event), header.seq, task)
         self._meaning(header, event, leaf)
 
-    def _spelling(self, seq: int, header: Header, is_canonical: bool) -> None:
-        if not is_canonical:
-            why = f"{TYPE_NAMES[header.code]}: the body is not in canonical form"
-            self._broken("body_spelling", why, seq, header.task)
+    def _misspelled(self, seq: int, header: Header) -> None:
+        why = f"{TYPE_NAMES[header.code]}: the body is not in canonical form"
+        self._broken("body_spelling", why, seq, header.task)
 
     def _other_body(self, header: Header, start: int, body: bytes, leaf: bytes) -> None:
         """Judge a body that is not the one recorded: erased, or altered."""

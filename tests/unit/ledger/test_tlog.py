@@ -283,3 +283,25 @@ def test_an_inner_node_does_not_pass_as_a_leaf():
     check_inclusion(tlog.node_hash(*leaves[:2]), 0, 2, [right], root)
     with pytest.raises(ProofInvalid):
         check_inclusion(leaf_hash(children), 0, 2, [right], root)
+
+
+@given(st.lists(st.integers(0, 40), max_size=6))
+def test_leaves_added_together_give_the_tree_that_they_give_one_by_one(groups: list[int]) -> None:
+    together, singly = tlog.Frontier(), tlog.Frontier()
+    number = 0
+    for group in groups:
+        added = [tlog.leaf_hash(b"%d" % one) for one in range(number, number + group)]
+        number += group
+        together.extend(added)
+        for leaf in added:
+            singly.append(leaf)
+        assert together == singly
+        assert (together.size, together.root()) == (number, singly.root())
+
+
+def test_of_leaves_of_which_one_is_no_hash_none_is_added() -> None:
+    tree = tlog.Frontier([tlog.leaf_hash(b"one")])
+    before = tree.copy()
+    with pytest.raises(ProofInvalid):
+        tree.extend([tlog.leaf_hash(b"two"), b"short"])
+    assert tree == before
