@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from ledger.statistics import mean
 from runtime.metrics import reasons
 from runtime.metrics.estimates import Samples, estimate, estimator
 from runtime.metrics.intervals import interval
-from runtime.metrics.observations import TaskObservations, label, observe
+from runtime.metrics.observations import TaskObservations, label, likeness, observe
 from runtime.metrics.policies import COUNT_AS_ZERO, policy_named
 from runtime.metrics.reducers import Estimate, Reducer
 from runtime.metrics.uses import default_uses, find_reducer, names, parse_use
@@ -22,7 +22,7 @@ EVALUATED_TASKS = "evaluated_tasks"
 
 Detail = dict[str, Any]
 
-# Most tasks give one of a few estimates; no more than so many are looked up.
+# Most tasks are like one of a few others; no more than so many are looked up.
 _MOST_SAME: Final = 256
 
 
@@ -102,15 +102,15 @@ class _Column:
     seen: _Seen
     estimates: list[Estimate] = field(default_factory=list)
 
-    def take(
+    def estimate(
         self, task: TaskObservations, samples: Samples, same: dict[Estimate, Estimate]
-    ) -> None:
-        """Estimate one more task; of equal estimates in `same` one is kept."""
+    ) -> Estimate:
+        """What a task gives; of equal estimates in `same` it is always one."""
         use = self.use
         found = estimate(self.reducer, task, k=use.k, policy=use.policy, samples=samples)
         if len(same) < _MOST_SAME:
             found = same.setdefault(found, found)
-        self.estimates.append(same.get(found, found))
+        return same.get(found, found)
 
     def detail(self) -> Detail:
         """What explains the value of the metric over all tasks."""
@@ -198,11 +198,18 @@ def _columns(state: RunState, uses: Sequence[ReducerUse], policy: str) -> list[_
     same: dict[Estimate, Estimate] = {}
     for metric, common in seen.items():
         own = [column for column in columns if column.seen is common]
+        known: dict[Hashable, list[Estimate]] = {}
         for task in observe(state, metric):
             common.take(task)
-            samples: Samples = {}
-            for column in own:
-                column.take(task, samples, same)
+            like = likeness(task)
+            found = known.get(like)
+            if found is None:
+                samples: Samples = {}
+                found = [column.estimate(task, samples, same) for column in own]
+                if len(known) < _MOST_SAME:
+                    known[like] = found
+            for column, one in zip(own, found, strict=True):
+                column.estimates.append(one)
     return columns
 
 

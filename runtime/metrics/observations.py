@@ -1,7 +1,7 @@
 """What each attempt says about one metric: a number, or why there is none."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from ledger.state import AttemptState, RunState
@@ -37,6 +37,24 @@ class TaskObservations(NamedTuple):
     attempts: tuple[Observation, ...]
     stopping: bool = False
     has_error: bool = False
+
+
+def likeness(task: TaskObservations) -> Hashable:
+    """All of a task that an estimate depends on: of answers, which of them are equal."""
+    answers = [attempt.answer for attempt in task.attempts]
+    return task.stopping, tuple(
+        [
+            (
+                type(one.value),
+                one.value,
+                one.reason,
+                one.fatal,
+                one.answer_erased,
+                None if one.answer is None else answers.index(one.answer),
+            )
+            for one in task.attempts
+        ]
+    )
 
 
 # Stands for tasks that were selected and of which nothing is left: how many is not known.

@@ -15,7 +15,8 @@ UNAVAILABLE: Final = "unavailable"
 class Sample(NamedTuple):
     """The attempts of one task that count under a policy, in the order of their numbers.
 
-    `values`, `judged` (False for a 0 that the policy put in) and `answers` run side by side;
+    `values`, `judged` (False for a 0 that the policy put in) and `answers` run side by side; an
+    answer says nothing but to which others of the task it is equal;
     `gaps` are the reasons of the attempts that were left out. `veto` is the reason why the task
     gives no value at all, whatever is in `values`.
     """

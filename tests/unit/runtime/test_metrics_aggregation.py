@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.errors import UsageError
-from ledger.state import AttemptState, RunState
+from ledger.state import AttemptState, RunState, TaskState
 from runtime.metrics import aggregate
 from runtime.results import MetricResult
 from tests.metric_states import answered, failed, judged, run, run_of, task
@@ -385,6 +385,15 @@ def test_majority_uses_the_answers() -> None:
     assert measured(state, "majority@3").metrics["correct.majority@3"] == 1.0
 
 
+def test_tasks_with_equal_verdicts_and_other_answers_have_majorities_of_their_own() -> None:
+    def one(name: str, *answers: str) -> TaskState:
+        verdicts = (False, True, True)
+        return task(name, [answered(v, a) for v, a in zip(verdicts, answers, strict=True)])
+
+    state = run(one("t", "a", "b", "b"), one("u", "a", "a", "b"), one("v", "c", "d", "d"), k=3)
+    assert detail(state, "majority@3")["numerator"] == 2
+
+
 def test_a_score_beyond_a_float_ends_the_metric_by_name() -> None:
     state = run_of([1], [10**400])
     assert detail(state, "score.avg@1")["reason"] == "too large for a float"
@@ -452,6 +461,31 @@ def test_every_task_is_in_the_denominator_or_left_out_by_reason(
         if found["value"] is not None:
             assert found["value"] == found["numerator"] / found["denominator"]
     assert all(math.isfinite(value) for value in result.metrics.values())
+
+
+VERDICTS = st.tuples(st.sampled_from([True, False, None]), st.sampled_from(["a", "b", None]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(VERDICTS, max_size=4), min_size=2, max_size=12))
+def test_a_task_gives_beside_others_what_it_gives_alone(
+    rows: list[list[tuple[bool | None, str | None]]],
+) -> None:
+    def measure(*numbers: int) -> MetricResult:
+        tasks = [
+            task(f"t{n}", [failed() if v is None else answered(v, a) for v, a in rows[n]])
+            for n in numbers
+        ]
+        return measured(run(*tasks, k=2), "majority@3", "pass@2", "avg@2", "accuracy[exclude]")
+
+    together = measure(*range(len(rows)))
+    alone = [measure(number) for number in range(len(rows))]
+    for name, found in together.details.items():
+        parts = [one.details[name] for one in alone]
+        assert found["denominator"] == sum(part["denominator"] for part in parts)
+        assert (found["numerator"] or 0) == pytest.approx(
+            sum(part["numerator"] or 0 for part in parts)
+        )
 
 
 @settings(max_examples=40, deadline=None)
