@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +27,7 @@ from ledger.errors import (
 from ledger.store import Ledger
 from tests import events_of as say
 from tests.compat.freeze import LEDGERS
+from tests.erased import assert_gone, pieces, stored
 from tests.ledger_checks import broken, check_ledger
 from tests.legal_runs import legal_runs
 
@@ -77,29 +77,6 @@ def erase(path: Path, *sequence: int, **how: object) -> ev.PayloadErased:
     return event
 
 
-def stored(path: Path) -> bytes:
-    """Every byte in the directory of a ledger, and what its segments hold once decompressed."""
-    found = b"".join(file.read_bytes() for file in sorted(path.parent.rglob("*")) if file.is_file())
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        for table in ("segment", "blobsegment"):
-            parts: dict[int, bytes] = {}
-            for row_id, data in connection.execute(f"SELECT id, data FROM {table} ORDER BY id"):
-                parts[row_id >> 20] = parts.get(row_id >> 20, b"") + data
-            for frame in parts.values():
-                found += zstandard.ZstdDecompressor().decompressobj().decompress(frame)
-    connection.close()
-    return found
-
-
-def frames(path: Path) -> list[bytes]:
-    """The compressed parts that a ledger stores."""
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        rows = connection.execute("SELECT data FROM segment UNION ALL SELECT data FROM blobsegment")
-        found = [data for (data,) in rows]
-    connection.close()
-    return found
-
-
 # -- gone for good ----------------------------------------------------------------------------
 
 
@@ -110,20 +87,9 @@ def test_what_was_erased_is_in_no_byte_of_the_directory(
 ) -> None:
     marker = secrets.token_hex(length)
     write(path, *two_tasks(marker, "42"), seal=seal)
-    assert marker[:32].encode() in stored(path)
-    compressed = [
-        data[at : at + 24] for data in frames(path) for at in range(8, len(data) - 24, 24)
-    ]
+    before = pieces(path, marker)
     erase(path, 5)
-    after = stored(path)
-    for at in range(0, len(marker) - 16, 16):
-        assert marker[at : at + 16].encode() not in after
-    # Random digits do not compress alike in another neighbourhood: no part of the old frames is left.
-    held = b"".join(frames(path))
-    raw = b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()))
-    gone = [piece for piece in compressed if piece not in held]
-    assert gone
-    assert not any(piece in raw for piece in gone)
+    assert_gone(path, marker, before)
     assert not broken(path)
     check_ledger(path)
 
