@@ -68,26 +68,37 @@ class Table:
     def rows(self, state: RunState, blobs: Blobs) -> Iterator[Row]:
         """Yield the rows of one run; raises RunNotFound where the ledger holds none."""
         key = {"run_id": state.run_id, "ledger_id": state.ledger_id, "root": state.root.hex()}
+        begin, inexact = _fitted(key, _fitting(KEY))
         for cells in self.make(state, blobs):
-            yield self._row({**key, **cells})
+            assert len(cells) == len(self.own), f"{self.name}: {sorted(cells)}"
+            row, own = _fitted(cells, self._fitting)
+            yield (*begin, *row, inexact + own)
 
     @cached_property
-    def _fitting(self) -> tuple[tuple[str, Fit, bool], ...]:
-        """What a row is made with, cell after cell; the list of inexact ones comes last."""
-        return tuple((c.name, FIT[c.kind], c.nullable) for c in self.columns[:-1])
+    def _fitting(self) -> "_Fitting":
+        return _fitting(self.own)
 
-    def _row(self, cells: Cells) -> Row:
-        inexact: list[str] = []
-        row: list[Cell] = []
-        for name, fit, nullable in self._fitting:
-            value = cells[name]
-            cell = None if value is None else fit(value)
-            if isinstance(cell, Inexact):
-                inexact.append(name)
-                cell = cell.near
-                if cell is None and not nullable:
-                    cell = nearest(value)
-            assert nullable or cell is not None, f"{self.name}.{name} is null"
-            row.append(cell)
-        assert len(cells) == len(row), f"{self.name}: {sorted(cells)}"
-        return (*row, inexact)
+
+_Fitting = tuple[tuple[str, Fit, bool], ...]
+"""What cells are made with, one after another: name, fit, and whether there may be none."""
+
+
+def _fitting(columns: tuple[Column, ...]) -> _Fitting:
+    return tuple((column.name, FIT[column.kind], column.nullable) for column in columns)
+
+
+def _fitted(cells: Cells, fitting: _Fitting) -> tuple[list[Cell], list[str]]:
+    """The cells as their columns hold them, and the names of the inexact ones."""
+    row: list[Cell] = []
+    inexact: list[str] = []
+    for name, fit, nullable in fitting:
+        value = cells[name]
+        cell = None if value is None else fit(value)
+        if isinstance(cell, Inexact):
+            inexact.append(name)
+            cell = cell.near
+            if cell is None and not nullable:
+                cell = nearest(value)
+        assert nullable or cell is not None, f"{name} is null"
+        row.append(cell)
+    return row, inexact
