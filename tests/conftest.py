@@ -1,5 +1,6 @@
 """What holds for every test: nothing is read from or written to the user's own state."""
 
+import os
 import signal
 
 import pytest
@@ -9,9 +10,14 @@ from hypothesis import HealthCheck, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How fast an example is made or tried is the machine's affair.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tests")
+# Modes of files are told as they are with this mask.
+os.umask(0o022)
+
+# How fast an example is made or tried is the machine's affair. `--hypothesis-profile=new` looks for
+# faults among other examples; without it a test tries the same ones each time.
+settings.register_profile("new", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("new"), derandomize=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)
