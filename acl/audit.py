@@ -136,7 +136,7 @@ def _print_registry(results_dir: Path, registry: Any) -> None:
 
 def _run_cells(n: int, run: "RunReport") -> tuple[object, ...]:
     broken = any(problem.severity == "broken" for problem in run.problems)
-    signed = "yes" if run.signatures else "no" if run.unproven else DASH
+    signed = "yes" if run.signatures else "unproven" if run.unproven else DASH
     return (
         n,
         f"{run.kind}!" if broken and run.kind != "damaged" else run.kind,

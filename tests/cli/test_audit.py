@@ -77,6 +77,19 @@ def test_the_page_fits_a_hundred_columns(acl: Acl) -> None:
         assert words in said.out
 
 
+def test_a_signature_whose_key_was_not_given_is_unproven_on_the_page(
+    acl: Acl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifier = acl("keygen", "--name", "lab.example", "--out", "key", "--json").document()
+    monkeypatch.setenv("ACL_SIGNING_KEY", "key")
+    run(acl, "first")
+    for given, told in (((), "unproven"), (("--key", verifier["verifier_key"]), "yes")):
+        lines = acl("audit", "results", *given).out.splitlines()
+        titles = next(n for n, line in enumerate(lines) if line.startswith("RUN  STATE"))
+        row = dict(zip(lines[titles].split(), lines[titles + 1].split(), strict=True))
+        assert (row["PATH"], row["SIGNED"]) == ("acl-arith/m/first", told)
+
+
 def test_each_run_of_a_suite_is_entered(acl: Acl, tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text(json.dumps(SUITE))
     assert acl("run", "-f", "suite.json", "--json").status == 0
