@@ -1,15 +1,18 @@
 """What a file needs of a ledger: events by type, whole values, and which of them were erased."""
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ledger.errors import LedgerDamaged, RunNotFound
 from ledger.events import ErrorInfo, Event, PayloadErased
 from ledger.state import RunState
-from ledger.view import Blobs
+from ledger.view import Blobs, Recorded
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
+_KEPT: Final = 32
+"""Events: those of an attempt of a few calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,38 @@ class Reading:
             if isinstance(event, PayloadErased) and seq in event.sequence:
                 return erasure
         return None
+
+
+class Recent:
+    """Passes everything on, and keeps the last events for files that tell of the same ones.
+
+    What was erased is asked for each time, so that whoever watches what is asked sees each gap.
+    """
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._kept: OrderedDict[int, Recorded] = OrderedDict()
+
+    def event(self, seq: int) -> Recorded:
+        """Return one event."""
+        recorded = self._kept.pop(seq, None) or self._blobs.event(seq)
+        if not recorded.erased:
+            self._kept[seq] = recorded
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return recorded
+
+    def blob(self, digest: bytes) -> bytes:
+        """Return one piece of a large value."""
+        return self._blobs.blob(digest)
+
+    def resolve(self, value: object) -> object:
+        """Return a value with its pieces put back in."""
+        try:
+            return self._blobs.resolve(value)
+        except RunNotFound:
+            self._kept.clear()  # the event that lacks the piece is asked for next
+            raise
 
 
 def error_text(error: ErrorInfo) -> str:

@@ -16,7 +16,7 @@ from exporters.jobs.sums import Tasks, TrialSums
 from exporters.jobs.trial import Trial
 from exporters.jobs.trial_result import Facts, facts_of, trial_result
 from exporters.jobs.verifier import verifier_files
-from exporters.reading import Reading
+from exporters.reading import Reading, Recent
 from ledger.errors import ExportRefused
 from ledger.state import RunState, TaskState
 from ledger.view import Blobs
@@ -104,7 +104,9 @@ class TrialFiles:
     @classmethod
     def of(cls, trial: Trial, blobs: Blobs) -> "TrialFiles":
         """Read what is small of the trial's calls."""
-        return cls(trial, blobs, calls_of(trial.attempt, Reading(trial.state, blobs), blobs))
+        # Each file of a trial reads its events again.
+        recent = Recent(blobs)
+        return cls(trial, recent, calls_of(trial.attempt, Reading(trial.state, recent), recent))
 
     def make(self, trajectory: Mode) -> Iterator[OutFile]:
         """The files; `result.json` comes last."""
