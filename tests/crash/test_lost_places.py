@@ -150,11 +150,17 @@ def test_what_is_on_a_read_only_disk_is_read_and_what_would_write_says_why_not(
     subprocess.run([sys.executable, "-c", KILLED, str(run), how], cwd=ROOT, check=False)
     with LedgerView.open(run, pristine=True) as view:
         size = view.size
-    for command in (["verify", str(run)], ["log", str(run), "--json"], ["show", str(run)]):
+    for command in (
+        ["verify", str(run)],
+        ["log", str(run), "--json"],
+        ["show", str(run)],
+        ["export", str(run), str(tmp_path / "out")],
+    ):
         done = acl(prefix, *command)
         assert done.returncode == 0, done.stderr
         if command[0] == "log":
             assert len(done.stdout.splitlines()) == size
+    assert list((tmp_path / "out").rglob("details/*.json"))
     ask = ["--benchmark", "acl-arith", "--harness", "calculator", "--model", "none"]
     for command in (
         ["run", *ask, "--results-dir", str(place / "results")],

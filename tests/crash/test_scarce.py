@@ -71,6 +71,7 @@ def test_a_strict_umask_is_respected_and_hinders_nothing(tmp_path: Path) -> None
     for place in [results, *results.rglob("*")]:
         mode = stat.S_IMODE(place.lstat().st_mode)
         assert not mode & 0o077, (place, oct(mode))
+    assert stat.S_IMODE((run / "ledger.sqlite").stat().st_mode) == 0o400
     check_ledger(run)
     assert acl("verify", str(run), umask=0o077).returncode == 0
 
