@@ -54,8 +54,10 @@ def run_info(state: RunState, blobs: Blobs, *, live: bool = False) -> OutFile:
         more["selected"] = _selected(state)
     if state.redactions:
         more["redactions"] = state.redactions
-    untold = [state.tasks[task] for task in sorted(state.tasks) if _has_untold(state.tasks[task])]
-    if untold and not live:
+    # While the run goes on, records are still to come.
+    tasks = () if live else (state.tasks[task] for task in sorted(state.tasks))
+    untold = [task for task in tasks if _has_untold(task)]
+    if untold:
         more["untold"] = Members(lambda: _untold(untold, state, blobs))
     erased = _erased(state, blobs)
     if erased:
