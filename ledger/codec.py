@@ -82,6 +82,11 @@ class Header(NamedTuple):
         )
         return fixed + task
 
+    def copied_to(self, ledger_id: bytes, seq: int) -> "Header":
+        """The header of a copy of this event, as event `seq` of another ledger."""
+        # By place: `_replace` takes three times as long, and runs reuse events by the thousand.
+        return Header(self.code, True, ledger_id, seq, *self[4:])
+
     @classmethod
     def decode(cls, data: bytes) -> "Header":
         """Read exactly what `encode` writes.

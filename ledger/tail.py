@@ -236,7 +236,7 @@ class Tail:
                 pieces[digest] = piece
 
         if isinstance(item, Copy):
-            header = item.header._replace(ledger_id=self.ledger_id, seq=seq, copied=True)
+            header = item.header.copied_to(self.ledger_id, seq)
             event = decode_event(item.header, item.body)
             body = item.body
             if hashlib.sha256(body).digest() != header.address:

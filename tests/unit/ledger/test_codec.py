@@ -116,6 +116,13 @@ def test_odd_task_ids_come_back_equal(task: str) -> None:
     assert Header.decode(a_header(task=task).encode()).task == task
 
 
+def test_a_copy_keeps_all_of_its_header_but_ledger_and_number_and_says_so() -> None:
+    original = a_header()
+    copy = original.copied_to(b"\x99" * 16, 7)
+    changed = {"ledger_id": b"\x99" * 16, "seq": 7, "copied": True}
+    assert copy._asdict() == original._asdict() | changed
+
+
 def test_a_task_id_of_60000_bytes_fits_and_one_more_is_refused_by_name() -> None:
     assert len(a_header(task="x" * 60_000).encode()) == 60_098
     with pytest.raises(ValueRefused, match=r"\$\.task.*60000.*60001"):
