@@ -124,11 +124,14 @@ def check(connection: sqlite3.Connection, path: str) -> bool:
             raise
         # SQLite's own message may quote what is not UTF-8.
         raise LedgerDamaged(f"the schema of {path} cannot be read ({error})") from error
-    if found == _expected(indexed=True):
-        return True
-    if found != _expected(indexed=False):
+    indexed = _names_index(found)
+    if found != _expected(indexed=indexed):
         raise LedgerDamaged(f"the schema of {path} is not a ledger's: {_difference(found)}")
-    return False
+    return indexed
+
+
+def _names_index(found: _Rows) -> bool:
+    return any(name == "blob_digest" for _, name, _, _ in found)
 
 
 @functools.cache
@@ -142,8 +145,7 @@ def _expected(*, indexed: bool) -> _Rows:
 
 def _difference(found: _Rows) -> str:
     """Name the first statement that differs, and how many more do."""
-    indexed = any(name == "blob_digest" for _, name, _, _ in found)
-    wanted = _expected(indexed=indexed)
+    wanted = _expected(indexed=_names_index(found))
     # What is there and should not be says more than what lacks.
     rows = [*sorted(found - wanted, key=str), *sorted(wanted - found, key=str)]
     names = list(dict.fromkeys(f"{kind} {name}" for kind, name, _, _ in rows))
