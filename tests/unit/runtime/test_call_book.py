@@ -223,7 +223,7 @@ def test_waiting_ends_with_the_last_call_and_not_before_its_end_is_stored() -> N
 
     class Slow(Sink):
         def finished_sync(self, call: CallEnd) -> None:
-            release.wait(10)
+            release.wait(60)
             super().finished_sync(call)
 
     sink = Slow()

@@ -97,7 +97,7 @@ def test_an_error_of_an_abandoned_call_is_nobodys() -> None:
 
     def late() -> None:
         stop.request()
-        over.wait(30)
+        over.wait(60)
         raise ValueError("too late")
 
     async def main() -> None:

@@ -89,7 +89,7 @@ def test_a_line_at_its_own_limit_lets_later_ones_pass() -> None:
 
 def test_a_line_without_tasks_is_over_at_once() -> None:
     async def play(on: Floor) -> None:
-        await asyncio.wait_for(on.line().over, 10)
+        await asyncio.wait_for(on.line().over, 60)
 
     floor(1, play)
 
@@ -168,6 +168,6 @@ def test_tasks_that_leave_make_room() -> None:
         await settled()
         assert not room.done()
         on.dispatcher.leave(line)
-        await asyncio.wait_for(room, 10)
+        await asyncio.wait_for(room, 60)
 
     floor(1, play)

@@ -34,8 +34,8 @@ def test_whoever_waits_is_woken_from_another_thread() -> None:
         waiting = asyncio.create_task(stop.wait())
         await asyncio.sleep(0)
         threading.Thread(target=stop.request).start()
-        await asyncio.wait_for(waiting, 10)
-        await asyncio.wait_for(stop.wait(), 10)
+        await asyncio.wait_for(waiting, 60)
+        await asyncio.wait_for(stop.wait(), 60)
 
     asyncio.run(wait())
 
@@ -48,7 +48,7 @@ def test_signals_arrive_and_the_second_leaves_at_once() -> None:
         stop = StopSignal()
         with listening(stop, left.append, grace_seconds=7, say=told.append):
             os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.wait_for(stop.wait(), 10)
+            await asyncio.wait_for(stop.wait(), 60)
             assert left == []
             os.kill(os.getpid(), signal.SIGINT)
             while not left:
@@ -66,7 +66,7 @@ def test_a_signal_wakes_a_loop_that_waits() -> None:
         with listening(stop, lambda _: None, say=lambda _: None):
             timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))
             timer.start()
-            await asyncio.wait_for(stop.wait(), 20)
+            await asyncio.wait_for(stop.wait(), 60)
 
     asyncio.run(run())
 
@@ -90,7 +90,7 @@ asyncio.run(main())
         running.send_signal(signal.SIGINT)
         assert running.stderr.readline().startswith("acl: stopping: running attempts get 30 s")
         running.send_signal(signal.SIGINT)
-        assert running.wait(20) == 130
+        assert running.wait(60) == 130
 
 
 def test_a_signal_may_arrive_while_the_stop_is_asked_for() -> None:
@@ -137,6 +137,6 @@ def test_whoever_waits_is_woken_by_the_end_of_the_time() -> None:
     async def wait() -> None:
         stop = StopSignal()
         asyncio.get_running_loop().call_soon(stop.expire)
-        await asyncio.wait_for(stop.wait(), 10)
+        await asyncio.wait_for(stop.wait(), 60)
 
     asyncio.run(wait())

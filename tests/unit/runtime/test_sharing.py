@@ -68,7 +68,7 @@ def test_a_turn_comes_when_all_earlier_ones_have_ended() -> None:
         await asyncio.sleep(0)
         assert not turn.done()
         first.ended.set()
-        await asyncio.wait_for(turn, 10)
+        await asyncio.wait_for(turn, 60)
 
     asyncio.run(main())
 
@@ -76,6 +76,6 @@ def test_a_turn_comes_when_all_earlier_ones_have_ended() -> None:
 def test_alone_it_is_always_its_turn() -> None:
     async def main() -> None:
         share = alone(ExecutionSpec(), Surroundings(), StopSignal())
-        await asyncio.wait_for(share.turn(), 10)
+        await asyncio.wait_for(share.turn(), 60)
 
     asyncio.run(main())

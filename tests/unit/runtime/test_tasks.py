@@ -74,7 +74,7 @@ def test_attempts_of_one_task_run_side_by_side_where_that_is_safe(tmp_path: Path
     together = asyncio.Barrier(3)
 
     async def act(t: Task, context: AttemptContext) -> str:
-        await asyncio.wait_for(together.wait(), 10)
+        await asyncio.wait_for(together.wait(), 60)
         return "right"
 
     ran = evaluate(tmp_path, act, [task("t")], k=3)
