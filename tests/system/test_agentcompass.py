@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +206,7 @@ def test_a_run_that_ends_with_a_fatal_issue_is_told_as_failed(tmp_path):
 
 def test_a_killed_run_keeps_what_was_acknowledged_and_can_be_taken_over(tmp_path):
     with StubEndpoint() as stub:
-        more = ("--task-concurrency", "2", *params(tasks=12, pause=0.2))
+        more = ("--task-concurrency", "2", *params(tasks=12, pause=1.0))
         process = subprocess.Popen(
             command(stub, tmp_path / "results", "killed", *more),
             stdout=subprocess.DEVNULL,
@@ -213,25 +214,43 @@ def test_a_killed_run_keeps_what_was_acknowledged_and_can_be_taken_over(tmp_path
             cwd=tmp_path,
             env=environment(),
         )
-        until = time.monotonic() + 120
-        saved = set[Path]()
-        while len(saved) < 2 and time.monotonic() < until:
-            saved = set(tmp_path.glob("results/*/killed/details/normal/*"))
-            time.sleep(0.05)
-        # Two attempts later the events of these tasks are acknowledged.
-        time.sleep(1.5)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    (run,) = tmp_path.glob("results/*/killed")
+        try:
+            saved = seen_of(lambda: saved_tasks(tmp_path), lambda saved: len(saved) > 1)
+            (run,) = tmp_path.glob("results/*/killed")
+            acknowledged = seen_of(lambda: tasks_that_are_over(run), saved.issubset)
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
     state = state_of(run)
     assert (state.status, state.sealed_size) == ("interrupted", None)
     assert [one for one in verify(run) if one.severity == "broken"] == []
-    over = {task.id for task in state.tasks.values() if task.has_detail}
-    assert {path.name.partition("--")[0] for path in saved} <= over
+    assert acknowledged <= tasks_that_are_over(run)
     exported(run, tmp_path / "out")
     again, _ = go(tmp_path, "again", "--reuse", "killed", *params(tasks=12))
     assert state_of(again).status == "completed"
     assert findings(again, again) == []
+
+
+def saved_tasks(results: Path) -> set[str]:
+    """The tasks that AgentCompass has put to their place."""
+    return {
+        path.name.partition("--")[0] for path in results.glob("results/*/*/details/normal/*--*")
+    }
+
+
+def tasks_that_are_over(run: Path) -> set[str]:
+    """The tasks of which the ledger says so, also while it grows."""
+    if not any(run.glob("ledger.checkpoint*")):
+        return set()  # it has no event yet
+    return {task.id for task in state_of(run).tasks.values() if task.has_detail}
+
+
+def seen_of(look: Callable[[], set[str]], enough: Callable[[set[str]], bool]) -> set[str]:
+    until = time.monotonic() + 120
+    while not enough(seen := look()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return seen
 
 
 def test_failed_tasks_of_another_run_are_made_again_and_told(tmp_path):
