@@ -28,12 +28,14 @@ _OVER: Final = AttemptStep(over=True)
 
 
 class Machine:
-    """The state of one ledger's machines; only `commit` moves it."""
+    """The state of one ledger's machines; only `commit` and `take` move it."""
 
     def __init__(self) -> None:
         self._run = RunStage()
         self._tasks: dict[str, TaskStep] = {}
         self._attempts: dict[Key, AttemptStep] = {}
+        self._alone = Step(self, Pending(self._run))
+        """For events that come alone: making a step for each takes longer than the step."""
 
     @property
     def stage(self) -> Stage:
@@ -67,6 +69,13 @@ class Machine:
         for event, copied in batch:
             step.take(event, copied)
         return step.pending
+
+    def take(self, event: ev.AnyEvent | Unknown, copied: bool) -> None:
+        """Admit one event that is stored already and commit it, or raise and change nothing."""
+        step = self._alone
+        step.pending.begin_anew(self._run)
+        step.take(event, copied)
+        self.commit(step.pending)
 
     def commit(self, pending: Pending) -> None:
         """Take over what `admit` found legal; the batch is stored."""

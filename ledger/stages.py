@@ -93,6 +93,12 @@ class Pending:
     tasks: dict[str, TaskStep] = field(default_factory=dict)
     attempts: dict[Key, AttemptStep] = field(default_factory=dict)
 
+    def begin_anew(self, run: RunStage) -> None:
+        """Change nothing any more, where the run stands at `run`."""
+        self.run = run
+        self.tasks.clear()
+        self.attempts.clear()
+
 
 class States(Protocol):
     """The committed states that a step reads through to."""

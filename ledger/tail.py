@@ -191,7 +191,7 @@ class Tail:
         else:
             event = decode_event(header, record.body)
         try:
-            self.machine.commit(self.machine.admit([(event, header.copied)]))
+            self.machine.take(event, header.copied)
         except LedgerStateError as error:
             why = f"event {header.seq} was never legal: {error.message}"
             raise LedgerDamaged(why, seq=header.seq) from error

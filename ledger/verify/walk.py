@@ -321,7 +321,7 @@ class Walk:
         if not self._replaying:
             return
         try:
-            self.machine.commit(self.machine.admit([(event, header.copied)]))
+            self.machine.take(event, header.copied)
         except LedgerStateError as error:
             # What follows from it in the same task is not told again.
             task = header.task

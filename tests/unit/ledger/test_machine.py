@@ -1,11 +1,13 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
+from hypothesis import given, settings
 
 from ledger import events as ev
 from ledger.errors import LedgerStateError
 from ledger.machine import PHASES, Machine
 from tests import events_of as say
+from tests.legal_runs import legal_runs
 
 
 def run(
@@ -90,6 +92,46 @@ def test_an_admitted_batch_changes_nothing_until_it_is_committed() -> None:
     machine = running()
     machine.admit([(ev.TaskStarted(task="t"), False)])
     machine.commit(machine.admit([(ev.TaskStarted(task="t"), False)]))
+
+
+@given(legal_runs())
+@settings(max_examples=40, deadline=None)
+def test_an_event_that_is_taken_alone_does_what_a_batch_of_it_does(
+    events: list[ev.AnyEvent],
+) -> None:
+    taken, admitted = Machine(), Machine()
+    # Told again, most of them are refused.
+    for event in (*events, *events):
+        assert refusal(lambda: taken.take(event, False)) == refusal(  # noqa: B023 - called at once
+            lambda: admitted.commit(admitted.admit([(event, False)]))  # noqa: B023
+        )
+    for name in ("stage", "sealed"):
+        assert getattr(taken, name) == getattr(admitted, name)
+    assert taken.open_calls() == admitted.open_calls()
+    for event in events:
+        if event.task is not None and event.attempt is not None:
+            key = event.task, event.attempt
+            assert taken.task(event.task) == admitted.task(event.task)
+            assert taken.attempt(key) == admitted.attempt(key)
+
+
+def refusal(act: Callable[[], object]) -> str | None:
+    try:
+        act()
+    except LedgerStateError as error:
+        return error.message
+    return None
+
+
+def test_an_event_that_is_refused_alone_changes_nothing() -> None:
+    machine = running()
+    machine.take(ev.TaskStarted(task="t"), False)
+    before = machine.task("t")
+    for _ in range(2):
+        with pytest.raises(LedgerStateError):
+            machine.take(say.selected("u", "t"), False)
+        assert (machine.task("t"), machine.task("u")) == (before, None)
+    machine.take(say.selected("u"), False)
 
 
 def test_an_attempt_starts_once() -> None:
