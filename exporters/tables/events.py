@@ -26,6 +26,7 @@ _COLUMNS: Final = (
     Column("body", "json", "its own fields, without the salt; large values are references"),
 )
 _IN_COLUMNS: Final = frozenset({"type", "task", "attempt", "lease"})
+_SCALARS: Final = frozenset({str, int, float, bool})
 
 
 @runtime_checkable
@@ -66,9 +67,12 @@ def _rows(state: RunState, blobs: Blobs) -> Iterator[Cells]:
 
 def _fields(part: ev.Part) -> dict[str, object]:
     """The fields of an event that are no columns, absent ones left out."""
-    given = ((name, getattr(part, name)) for name in type(part).model_fields)
     top = _IN_COLUMNS if isinstance(part, ev.Event) else ()
-    return {name: _plain(value) for name, value in given if name not in top and value is not None}
+    return {
+        name: value if type(value) in _SCALARS else _plain(value)
+        for name, value in part.__dict__.items()
+        if value is not None and name not in top
+    }
 
 
 def _plain(value: object) -> object:
