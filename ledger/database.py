@@ -238,7 +238,7 @@ class Database:
     def query(self, sql: str, args: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a statement; LedgerDamaged if the file is malformed."""
         try:
-            yield from hardening.typed_rows(self._live.execute(sql, args))
+            yield from hardening.typed_rows(hardening.executed(self._live, sql, args))
         except sqlite3.DatabaseError as error:
             if _code(error) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise

@@ -61,6 +61,21 @@ def _text(data: bytes) -> str:
         raise LedgerDamaged("a stored text is not UTF-8") from error
 
 
+def executed(
+    connection: sqlite3.Connection, sql: str, args: tuple[Any, ...] = ()
+) -> sqlite3.Cursor:
+    """Execute a reading statement; a number beyond those of SQLite is taken for its last one."""
+    try:
+        return connection.execute(sql, args)
+    except OverflowError:
+        # No row has such a number, but one behind the last may be asked for.
+        return connection.execute(sql, tuple(map(_storable, args)))
+
+
+def _storable(value: Any) -> Any:
+    return max(-(2**63), min(value, 2**63 - 1)) if isinstance(value, int) else value
+
+
 def typed_rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query; LedgerDamaged for a cell of another type than its column has.
 

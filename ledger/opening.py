@@ -28,7 +28,7 @@ from ledger.errors import (
     StorageFailed,
     UsageError,
 )
-from ledger.hardening import authorize, harden, typed_rows
+from ledger.hardening import authorize, executed, harden, typed_rows
 from ledger.refusals import is_refusal, says_absent, told_as_failure
 
 LEDGER_NAME: Final = "ledger.sqlite"
@@ -267,19 +267,12 @@ class Source:
         """
         self._budget = allowed
         try:
-            yield from typed_rows(self._executed(sql, args))
+            yield from typed_rows(executed(self._connection, sql, args))
         except UnicodeDecodeError as error:
             # SQLite quotes a malformed schema in its message.
             raise LedgerDamaged(f"{self.path} is malformed") from error
         except sqlite3.Error as error:
             raise self._explain(error) from error
-
-    def _executed(self, sql: str, args: tuple[Any, ...]) -> sqlite3.Cursor:
-        try:
-            return self._connection.execute(sql, args)
-        except OverflowError:
-            # No row has a number beyond those of SQLite, but one behind the last may be asked for.
-            return self._connection.execute(sql, tuple(map(_storable, args)))
 
     def copy_into(self, target: sqlite3.Connection) -> None:
         """Copy every page as it is committed now into an empty database.
@@ -315,10 +308,6 @@ class Source:
         if self._entered:
             leave(self._inode)
             self._entered = False
-
-
-def _storable(value: Any) -> Any:
-    return max(-(2**63), min(value, 2**63 - 1)) if isinstance(value, int) else value
 
 
 def _beside(path: Path, suffix: str) -> Path:

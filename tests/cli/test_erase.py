@@ -56,6 +56,7 @@ def test_a_dry_run_changes_nothing(acl: Acl, sealed: Path) -> None:
     ("arguments", "why"),
     [
         ((99, "--reason", "r"), "no event 99"),
+        ((2**63, "--reason", "r"), f"no event {2**63}"),
         ((0, "--reason", "r"), "cannot be erased"),
         (("--reason", "r"), "nothing was named"),
         ((5,), "needs a reason"),

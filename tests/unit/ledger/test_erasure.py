@@ -251,6 +251,7 @@ def refused(path: Path, *sequence: int, **how: object) -> str:
 def test_what_is_not_there_or_is_gone_is_told_in_one_line(path: Path) -> None:
     write(path, *two_tasks("a", "b" * 5000), seal=True)
     assert "no event 99" in refused(path, 99)
+    assert f"no event {2**63}" in refused(path, 2**63)
     assert "nothing was named" in refused(path)
     assert "no blob" in refused(path, blobs=["ab" * 32])
     assert "no digest" in refused(path, blobs=["../../x"])
