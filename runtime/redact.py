@@ -35,6 +35,8 @@ _MAX_CACHED_KEY = 256
 _JOINED = 1 << 20
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _JSON_START = re.compile(r"\s*[\[{]")
+# A union would be made anew for each value.
+_CONTAINERS = (dict, list, tuple)
 # What is no plain JSON is refused, and not written as something else.
 _ITSELF = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -127,7 +129,7 @@ class Redactor:
             if isinstance(item, str):
                 if len(item) >= MIN_TEXT:
                     texts.append(item)
-            elif isinstance(item, dict | list | tuple) and id(item) not in seen:
+            elif isinstance(item, _CONTAINERS) and id(item) not in seen:
                 seen.add(id(item))
                 if isinstance(item, dict):
                     if not (item.keys() <= self._harmless or self._are_harmless(item)):
