@@ -103,19 +103,21 @@ class Folder(Closing):
     def is_current(self) -> bool:
         """Whether this is still the directory that stands at its path."""
         try:
-            there = self.path.lstat()
+            with self._refused(""):
+                return os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
         except FileNotFoundError:
             return False
-        return os.path.samestat(there, os.fstat(self._descriptor))
 
     def mark(self) -> tuple[int, int, int]:
         """What changes when another directory takes its place, or a name in it is made or goes."""
-        found = os.fstat(self._descriptor)
+        with self._refused(""):
+            found = os.fstat(self._descriptor)
         return found.st_dev, found.st_ino, found.st_mtime_ns
 
     def mode(self) -> int:
         """The permission bits of the directory."""
-        return stat.S_IMODE(os.fstat(self._descriptor).st_mode)
+        with self._refused(""):
+            return stat.S_IMODE(os.fstat(self._descriptor).st_mode)
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -141,7 +143,7 @@ class Folder(Closing):
 
     def names(self) -> frozenset[str]:
         """What stands in the directory itself, directories too."""
-        with os.scandir(self._descriptor) as found:
+        with self._refused(""), os.scandir(self._descriptor) as found:
             return frozenset(entry.name for entry in found)
 
     def clear_temporaries(self) -> None:
@@ -195,7 +197,8 @@ class Folder(Closing):
         except FileNotFoundError:
             return False
         try:
-            os.stat(path.rpartition("/")[2], dir_fd=directory, follow_symlinks=False)
+            with self._refused(path):
+                os.stat(path.rpartition("/")[2], dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
             return False
         finally:

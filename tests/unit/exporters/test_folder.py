@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,28 @@ def test_a_directory_that_the_system_does_not_give_is_refused_in_one_line(
         patch.setattr(os, "open", none_left)
         with pytest.raises(ExportRefused, match="Too many open files"):
             Folder.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "look"),
+    [
+        ("fstat", Folder.is_current),
+        ("fstat", Folder.mark),
+        ("fstat", Folder.mode),
+        ("scandir", Folder.names),
+        ("stat", lambda folder: folder.holds("a")),
+    ],
+)
+def test_a_look_that_the_disk_fails_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, look: Callable[[Folder], object]
+) -> None:
+    def fail(*_: object, **__: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / "a").write_bytes(b"there")
+    with Folder.open(tmp_path) as folder:
+        look(folder)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, fail)
+            with pytest.raises(ExportRefused, match="Input/output error"):
+                look(folder)
