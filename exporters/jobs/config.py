@@ -31,8 +31,8 @@ _TURNS: Final = ("max_turns", "max_iterations", "max_steps")
 
 
 def config_files(state: RunState, job: str) -> list[OutFile]:
-    """Both files of the job of this name."""
-    return [config_yaml(state), config_json(state, job)]
+    """Both files of the job of this name; first the one that tells whose the job is."""
+    return [config_json(state, job), config_yaml(state)]
 
 
 def config_yaml(state: RunState) -> OutFile:

@@ -109,7 +109,7 @@ class LiveJob:
             # An export of an earlier state may have come between: it is not the whole any more.
             folder.remove(MANIFEST)
         is_whole = self._name(state, folder) or not is_as_left
-        due = state.tasks.values() if is_whole else (state.tasks[name] for name in self._due)
+        due = state.tasks.values() if is_whole else self._moved(state)
         new = list(self._new(due, state, folder, is_as_left=is_as_left))
         for first in range(0, len(new), _AT_ONCE):
             for key, facts in self._put(new[first : first + _AT_ONCE], folder, blobs):
@@ -122,11 +122,14 @@ class LiveJob:
         folder.replace(job_result(state, self._tasks, self._sums, live=True))
         folder.sync()
 
+    def _moved(self, state: RunState) -> list[TaskState]:
+        """The tasks that are due, in task order."""
+        return sorted((state.tasks[name] for name in self._due), key=lambda task: task.index)
+
     def _name(self, state: RunState, folder: Folder) -> bool:
         """Name tasks and trials anew if there may be other names; tell whether that was so."""
-        moved = (state.tasks[task_id] for task_id in self._due)
         was_many = self._named is not None and self._named[1]
-        named = len(state.tasks), was_many or is_many(state, moved)
+        named = len(state.tasks), was_many or is_many(state, self._moved(state))
         if named == self._named:
             return False
         for file in config_files(state, job_name(state, self._options.name)):

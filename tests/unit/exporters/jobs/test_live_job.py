@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from exporters import OutFile
 from exporters.folder import Folder
 from exporters.jobs import live
 from exporters.jobs.job import JobOptions, TrialFiles, job_trials, trials_at
@@ -221,6 +222,30 @@ def test_a_disk_that_was_full_is_made_up_for_and_nothing_counts_twice(
     run.look()
     assert run.trials() == ["a", "b", "c"]
     assert (run.job / "result.json").read_bytes() == made_anew(run)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_job_that_was_killed_after_its_first_files_is_gone_on_with(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    replace, written = Folder.replace, []
+
+    def until(self: Folder, file: OutFile, **how: bool) -> object:
+        if len(written) == files:
+            raise KeyboardInterrupt
+        written.append(file.path)
+        return replace(self, file, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "replace", until)
+        with pytest.raises(KeyboardInterrupt):
+            run.record(*say.opening("a"), *say.whole("a", say.attempt("a")))
+    assert len(written) == files
+    run.follow = LiveJob(tmp_path / "artifacts", JobOptions())
+    run.look()
+    assert (run.job / "result.json").read_bytes() == made_anew(run)
+    with LedgerView.open(run.ledger.path) as view:
+        assert write_job(tmp_path / "artifacts", fold(view.events()), view).is_new
 
 
 def test_while_somebody_else_has_the_job_nothing_is_written_and_then_made_up_for(run: Run) -> None:
