@@ -142,9 +142,13 @@ class Registry:
         before, unsealed = ledger.size, self._unsealed(ledger)
         known = {run.ledger_id for run in unsealed}
         waiting = {name: word for name, word in words(self.results_dir) if name != own.ledger_id}
-        died = [seal for seal in owed.seals if seal.ledger_id in known - {own.ledger_id, *waiting}]
         asked = [own, *(word for word in waiting.values() if word is not None)]
-        asked += [Word(since=before, entries=(seal,)) for seal in died]
+        wanted = {key for word in asked for key in word.keys}
+        asked += [
+            Word(since=before, entries=(seal,))
+            for seal in owed.seals
+            if seal.ledger_id in known and (seal.ledger_id, seal.code) not in wanted
+        ]
         numbers = self._numbers(ledger, asked, known)
         batches = [_news(word, known, numbers) for word in asked]
         outcomes = ledger.append_group(batches)

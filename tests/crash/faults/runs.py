@@ -1,7 +1,9 @@
 """Programs that run evaluations: the registry, a recorded loop, a run, and a run that reuses another."""
 
 import asyncio
+import fcntl
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from ledger import events as ev
 from runtime import Surroundings, Task, record
 from runtime.contracts import AttemptContext
 from runtime.redact import Redactor
-from runtime.registry import Registration, Registry, complete, registry_file
+from runtime.registry import LOCK_SECONDS, Registration, Registry, complete, registry_file
 from runtime.results import RunResult
 from runtime.runner import run
 from tests import archive_runs
@@ -35,20 +37,21 @@ class Enter:
     threads = False
 
     name = "registry"
+    runs = "abc"
 
     def prepare(self, area: Path) -> None:
         results = area / "results"
-        for name in ("a", "b", "c"):
+        for name in self.runs:
             archive_runs.write(results / "bench" / name, run_id=name)
         registration = self._registration(results, "a")
         registration.open(archive_runs.created("a"), Redactor({}), 1)
         registration.seal()
 
-    def _registration(self, results: Path, name: str) -> Registration:
+    def _registration(self, results: Path, name: str, wait: float = LOCK_SECONDS) -> Registration:
         directory = results / "bench" / name
         with LedgerView.open(directory) as view:
             ledger_id = view.ledger_id
-        return Registration(Registry(results), directory, ledger_id, tell=print)
+        return Registration(Registry(results, wait=wait), directory, ledger_id, tell=print)
 
     def act(self, area: Path, tell: Tell) -> int | None:
         registration = again(lambda: self._registration(area / "results", "b"))
@@ -82,8 +85,44 @@ class Enter:
             complete(results / "bench" / "b", tell=refuse)
         found = entries(results)
         assert sorted(found) == sorted(
-            (kind, name) for kind in ("registry.opened", "registry.sealed") for name in "abc"
+            (kind, name) for kind in ("registry.opened", "registry.sealed") for name in self.runs
         )
+
+
+class EnterLate(Enter):
+    """A run that waits in vain, and is entered at its end, in one turn with one that died."""
+
+    name = "registry late"
+    runs = "abcd"
+
+    def prepare(self, area: Path) -> None:
+        super().prepare(area)
+        self._wait_in_vain(area, "d")
+
+    def _wait_in_vain(self, area: Path, name: str) -> Registration:
+        """Try to be entered while somebody has the lock; word stays."""
+        results = area / "results"
+        registration = again(lambda: self._registration(results, name, wait=0.0))
+        with ExitStack() as stack:
+            # Where even that meets the fault it does not wait.
+            with suppress(OSError):
+                lock = stack.enter_context((results / "registry.lock").open("rb"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            registration.open(archive_runs.created(name), Redactor({}), 1)
+        return registration
+
+    def act(self, area: Path, tell: Tell) -> int | None:
+        registration = self._wait_in_vain(area, "b")
+        tell("opened", registration.fault)
+        registration.seal()
+        tell("sealed", registration.fault)
+        return 0
+
+    def check(self, area: Path, ended: Ended) -> None:
+        super().check(area, ended)
+        left = list((area / "results" / "registry.waiting").iterdir())
+        # What was not written to its end goes after an hour.
+        assert {path.suffix for path in left} <= ({".new"} if ended.killed else set())
 
 
 def refuse(text: str) -> None:
@@ -232,4 +271,4 @@ class Run:
             assert state.finished is not None
 
 
-PROGRAMS = [Enter(), Record(), Run("run", reuses=False), Run("reuse", reuses=True)]
+PROGRAMS = [Enter(), EnterLate(), Record(), Run("run", reuses=False), Run("reuse", reuses=True)]

@@ -16,7 +16,14 @@ import pytest
 
 from ledger import LedgerView
 from ledger import events as ev
-from ledger.errors import LedgerRolledBack, NotStored, RunNotFound, UsageError
+from ledger.errors import (
+    LedgerLocked,
+    LedgerRolledBack,
+    LedgerStateError,
+    NotStored,
+    RunNotFound,
+    UsageError,
+)
 from ledger.keys import SigningKey
 from ledger.opening import LEDGER_NAME
 from ledger.store import Ledger
@@ -625,6 +632,28 @@ def test_a_run_that_waits_although_it_was_entered_is_not_entered_again(tmp_path:
     assert not word.exists()
 
 
+def test_a_run_that_waits_although_it_was_entered_is_completed_when_it_is_sealed(
+    tmp_path: Path,
+) -> None:
+    directory = half_run(tmp_path)
+    with LedgerView.open(directory) as view:
+        registration = Registration(Registry(tmp_path, wait=0.0), directory, view.ledger_id)
+    with held(tmp_path):
+        registration.open(created("r1"), Redactor({}), 1)
+    (word,) = (tmp_path / "registry.waiting").iterdir()
+    content = word.read_bytes()
+    run(tmp_path)
+    with Ledger.open(directory) as ledger:
+        ledger.seal()
+    word.write_bytes(content)
+    run(tmp_path)
+    assert [kind for kind, run_id in types(tmp_path) if run_id == "r1"] == [
+        "registry.opened",
+        "registry.sealed",
+    ]
+    assert not word.exists()
+
+
 def test_completing_a_run_twice_enters_it_once(tmp_path: Path) -> None:
     run(tmp_path)
     directory = half_run(tmp_path, sealed=True)
@@ -639,12 +668,12 @@ def test_completing_a_run_twice_enters_it_once(tmp_path: Path) -> None:
 # -- many who wait -----------------------------------------------------------------------------
 
 
-def waiting_for(results: Path, **more: object) -> Registration:
+def waiting_for(results: Path, *, kind: type[Registry] = Registry, **more: object) -> Registration:
     """A run whose ledger is there, and that will ask to be entered."""
     directory = results / "mine" / "m" / f"run {len(list(results.rglob(LEDGER_NAME)))}"
     directory.mkdir(parents=True)
     with Ledger.create(directory) as ledger:
-        return Registration(Registry(results, **more), directory, ledger.ledger_id)
+        return Registration(kind(results, **more), directory, ledger.ledger_id)
 
 
 def enter_all(results: Path, registrations: list[Registration]) -> None:
@@ -657,12 +686,16 @@ def enter_all(results: Path, registrations: list[Registration]) -> None:
             pool.submit(one.open, created(f"r{number}"), Redactor({}), 1)
             for number, one in enumerate(registrations)
         ]
-        folder = results / "registry.waiting"
-        while not folder.exists() or len(words_in(folder)) < len(registrations):
-            time.sleep(0.01)
+        wait_for_words(results, len(registrations))
         lock.close()
         for one in done:
             one.result()
+
+
+def wait_for_words(results: Path, count: int) -> None:
+    folder = results / "registry.waiting"
+    while not folder.exists() or len(words_in(folder)) < count:
+        time.sleep(0.01)
 
 
 def words_in(folder: Path) -> list[Path]:
@@ -739,6 +772,46 @@ def test_words_stay_where_what_they_ask_for_was_not_stored(
     run(tmp_path)
     assert {("registry.opened", "first"), ("registry.opened", "second")} < set(types(tmp_path))
     assert not words_in(tmp_path / "registry.waiting")
+
+
+def test_a_word_stays_where_the_registry_takes_only_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = waiting_for(tmp_path), waiting_for(tmp_path, wait=0.0)
+    with held(tmp_path):
+        second.open(created("second"), Redactor({}), 1)
+    real = Ledger.append_group
+
+    def takes_one(ledger: Ledger, batches: list[list[ev.AnyEvent]]) -> list[object]:
+        failure = LedgerStateError("no")
+        return [*real(ledger, batches[:1]), *(failure for _ in batches[1:])]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "append_group", takes_one)
+        first.open(created("first"), Redactor({}), 1)
+    assert types(tmp_path) == [("registry.opened", "first")]
+    assert len(words_in(tmp_path / "registry.waiting")) == 1
+    second.open(created("second"), Redactor({}), 1)
+    assert types(tmp_path) == [("registry.opened", "first"), ("registry.opened", "second")]
+
+
+class Behind(Registry):
+    """Somebody else has the lock, whenever it is asked for."""
+
+    def _open(self, path: Path) -> Ledger:
+        raise LedgerLocked(str(path), "somebody")
+
+
+def test_who_was_entered_by_another_goes_on_without_the_lock(tmp_path: Path) -> None:
+    first, second = waiting_for(tmp_path), waiting_for(tmp_path, kind=Behind)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(second.open, created("second"), Redactor({}), 1)
+        wait_for_words(tmp_path, 1)
+        first.open(created("first"), Redactor({}), 1)
+        done.result()
+    assert second.fault is None
+    assert types(tmp_path) == [("registry.opened", "first"), ("registry.opened", "second")]
+    assert second.told().payload["seq"] == 1
 
 
 def test_a_seal_is_not_entered_where_the_run_is_not(tmp_path: Path) -> None:
