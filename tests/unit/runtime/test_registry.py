@@ -40,6 +40,7 @@ from runtime.registry import (
     registry_file,
     request_digest,
 )
+from runtime.registry.owed import entries_of
 from runtime.registry.places import locate
 from runtime.registry.waiting import Word, leave_word, take_back
 from runtime.surroundings import Surroundings
@@ -652,6 +653,21 @@ def test_a_run_that_waits_although_it_was_entered_is_completed_when_it_is_sealed
         "registry.sealed",
     ]
     assert not word.exists()
+
+
+def test_a_word_of_a_registry_that_was_longer_enters_nobody_twice(tmp_path: Path) -> None:
+    """The registry was moved away and begun anew while the word was there."""
+    directory = half_run(tmp_path, sealed=True)
+    path = directory.relative_to(tmp_path).as_posix()
+    run(tmp_path)
+    complete(directory, tell=pytest.fail)
+    word = Word(since=1000, entries=tuple(entries_of(directory, path)))
+    assert leave_word(tmp_path, word, durable=True) is None
+    run(tmp_path)
+    assert [kind for kind, run_id in types(tmp_path) if run_id == "r1"] == [
+        "registry.opened",
+        "registry.sealed",
+    ]
 
 
 def test_completing_a_run_twice_enters_it_once(tmp_path: Path) -> None:
