@@ -16,15 +16,27 @@ from ledger.verify.tables import Extent, rows
 
 Kind = Literal["text", "list", "bytes"]
 _USED: Final = {"text": 1, "list": 2, "bytes": 4}
+# In the same number: a list that refers to further pieces.
+_REFERS: Final = 8
 
 _TABLES: Final = """
 CREATE TABLE piece(id INTEGER PRIMARY KEY, digest BLOB, seg INT, off INT, len INT, good INT,
     fault TEXT, may INT, used INT DEFAULT 0);
-CREATE INDEX piece_digest ON piece(digest);
 CREATE TABLE gone(stream INT, seg INT, off INT, PRIMARY KEY (stream, seg, off)) WITHOUT ROWID;
 CREATE TABLE inner(parent INT, kind TEXT, digest BLOB);
+"""
+# Made once all rows are there, which takes half as long as with each of them.
+_INDEXES: Final = """
+CREATE INDEX piece_digest ON piece(digest);
 CREATE INDEX inner_parent ON inner(parent);
 """
+_PIECE: Final = (
+    "INSERT INTO piece(id, digest, seg, off, len, good, fault, may) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_TOGETHER: Final = 500
+_MOST_OF_A_CHARACTER: Final = 4
+# Most of a value are such, which refer to nothing.
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def references(value: object) -> Iterator[tuple[Kind, bytes]]:
@@ -40,9 +52,9 @@ def references(value: object) -> Iterator[tuple[Kind, bytes]]:
                 yield from (("list", digest) for digest in digests)
                 stack.extend(rest)
             case dict() as entries:
-                stack.extend(entries.values())
+                stack.extend([one for one in entries.values() if type(one) not in _LEAVES])
             case list() | tuple() as items:
-                stack.extend(items)
+                stack.extend([one for one in items if type(one) not in _LEAVES])
 
 
 class Pieces:
@@ -56,6 +68,7 @@ class Pieces:
         self._facts = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._facts.execute("PRAGMA journal_mode = OFF")
         self._facts.executescript(_TABLES)
+        self._scanned: list[tuple[object, ...]] = []
         self._missing: set[bytes] = set()
         self.losers: list[int] = []
         """For each erased piece, the first event that refers to it."""
@@ -82,7 +95,11 @@ class Pieces:
                 yield from self._left_over(segment, offset)
             segment, offset = seg, off + length
             self._take(row_id, digest, seg, off, length)
+            if len(self._scanned) >= _TOGETHER:
+                self._note_scanned()
+        self._note_scanned()
         self._facts.execute("COMMIT")
+        self._facts.executescript(_INDEXES)
         if expected_id < self._extent.blobs:
             yield broken("blob_rows", f"blob rows from {expected_id} on are missing")
         yield from self._left_over(segment, offset)
@@ -114,18 +131,19 @@ class Pieces:
         elif not good:
             fault = fault or f"blob row {row_id} has another content than its digest names"
         may = self._examine(row_id, data) if good else 0
-        self._facts.execute(
-            "INSERT INTO piece(id, digest, seg, off, len, good, fault, may)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (row_id, digest, seg, off, length, good, fault, may),
-        )
+        self._scanned.append((row_id, digest, seg, off, length, good, fault, may))
+
+    def _note_scanned(self) -> None:
+        self._facts.executemany(_PIECE, self._scanned)
+        self._scanned.clear()
 
     def _examine(self, row_id: int, data: bytes) -> int:
         """Return as which kinds the piece can be referred to; note what a list piece refers to."""
         may = _USED["bytes"] if len(data) == canonical.BINARY_PIECE else 0
-        with suppress(UnicodeDecodeError):
-            if len(data.decode("utf-8", "surrogatepass")) == canonical.PIECE:
-                may |= _USED["text"]
+        if canonical.PIECE <= len(data) <= _MOST_OF_A_CHARACTER * canonical.PIECE:
+            with suppress(UnicodeDecodeError):
+                if len(data.decode("utf-8", "surrogatepass")) == canonical.PIECE:
+                    may |= _USED["text"]
         if data.startswith(b"[") and len(data) >= canonical.PIECE:
             with suppress(LedgerDamaged):
                 value = canonical.decode_canonical(data)
@@ -133,6 +151,7 @@ class Pieces:
                 if canonical.has_envelopes(data):
                     inner = {(row_id, *one) for one in references(value)}
                     self._facts.executemany("INSERT INTO inner VALUES (?, ?, ?)", sorted(inner))
+                    may |= _REFERS if inner else 0
         return may
 
     def is_erased(self, stream: int, segment: int, offset: int) -> bool:
@@ -183,8 +202,8 @@ class Pieces:
             yield broken("blob_kind", f"{name} is no piece of a {kind}", seq, task)
 
     def _inside(self, found: list[Any]) -> list[tuple[Kind, bytes]]:
-        for row_id, good, *_ in found:
-            if good:
+        for row_id, good, _, may in found:
+            if good and may & _REFERS:
                 return self._facts.execute(
                     "SELECT kind, digest FROM inner WHERE parent = ?", (row_id,)
                 ).fetchall()
