@@ -16,6 +16,7 @@ def request_timestamp(data: bytes, url: str) -> bytes:
     import httpx
 
     from ledger.errors import ProofInvalid, UsageError
+    from runtime.proxies import may_be_proxied
 
     client = _client()
     asked = client.TimestampRequestBuilder(
@@ -23,7 +24,11 @@ def request_timestamp(data: bytes, url: str) -> bytes:
     ).build()
     try:
         answer = httpx.post(
-            url, content=asked.as_bytes(), headers={"Content-Type": _MIME}, timeout=_TIMEOUT
+            url,
+            content=asked.as_bytes(),
+            headers={"Content-Type": _MIME},
+            timeout=_TIMEOUT,
+            trust_env=may_be_proxied(httpx.URL(url).host),
         )
         answer.raise_for_status()
     except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -32,6 +32,7 @@ from runtime.provider_error import (
     of_response,
     of_transport,
 )
+from runtime.proxies import may_be_proxied
 from runtime.secret_names import MIN_VARIABLE_LENGTH
 from runtime.secret_text import MASK
 
@@ -54,7 +55,6 @@ DEFAULT_TIMEOUT_SECONDS: Final = 600.0
 _NOT_PARAMS: Final = frozenset({"model", "messages"})
 _CONNECT_SECONDS: Final = 30.0
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # Names by the OpenTelemetry list of generative AI providers, where it has one.
 _PROVIDERS: Final = {
     "api.openai.com": "openai",
@@ -134,8 +134,7 @@ class LLMClient:
         self._http = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout_seconds, connect=min(_CONNECT_SECONDS, timeout_seconds)),
             transport=self._around.transport,
-            # A proxy of the environment is not for a server on this machine.
-            trust_env=self._url.host not in _LOOPBACK,
+            trust_env=may_be_proxied(self._url.host),
         )
 
     async def __aenter__(self) -> Self:

@@ -10,6 +10,11 @@ from hypothesis import HealthCheck, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Nor are servers that tests start asked through a proxy of the user's.
+for name in ("http_proxy", "https_proxy", "all_proxy"):
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)
+
 # Modes of files are told as they are with this mask.
 os.umask(0o022)
 

@@ -9,6 +9,7 @@ import httpx
 
 from ledger import note, tlog
 from ledger.errors import AclError, ProofInvalid, SignatureRefused, UsageError
+from runtime.proxies import may_be_proxied
 from runtime.witness.judge import SIZE_TYPE, Answer, format_request
 
 Prove = Callable[[int], Sequence[bytes]]
@@ -78,7 +79,11 @@ def _post(url: str, body: bytes) -> Answer:
     headers = {"Accept-Encoding": "identity"}
     try:
         with (
-            httpx.Client(timeout=_PATIENCE, follow_redirects=False) as client,
+            httpx.Client(
+                timeout=_PATIENCE,
+                follow_redirects=False,
+                trust_env=may_be_proxied(httpx.URL(url).host),
+            ) as client,
             client.stream(
                 "POST", url.rstrip("/") + "/add-checkpoint", content=body, headers=headers
             ) as answer,

@@ -18,6 +18,7 @@ from ledger.memory import Memory
 from ledger.opening import ledger_file
 from ledger.store import Ledger
 from tests.signed_ledgers import LAB, OTHER, SAME_NAME, make, notes
+from tests.stub_endpoint import refusing_port
 from tests.time_stamp_authority import OPENSSL, Authority
 
 KEY = LAB.verifier.encode()
@@ -228,6 +229,14 @@ def authority(tmp_path_factory):
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("stranger") / "tsa")
+
+
+@needs_openssl
+def test_no_proxy_stands_before_an_authority_on_this_machine(acl, run, key, authority, monkeypatch):
+    with refusing_port() as port, authority.served() as url:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        done = acl("attest", run, "-o", "a.json", "--signing-key", key, "--timestamp-url", url)
+    assert done.status == 0, done.err
 
 
 @needs_openssl

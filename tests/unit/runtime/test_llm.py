@@ -292,6 +292,12 @@ def test_a_call_that_takes_too_long_is_ended_and_recorded(behaviour: str) -> Non
     assert not records.end.success
 
 
+def test_no_proxy_stands_before_a_server_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing_port() as port, StubEndpoint() as stub:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        assert ask(stub, Records()).text == "echo: 40+2?"
+
+
 def test_a_port_without_a_server_is_a_lost_connection() -> None:
     records = Records()
 

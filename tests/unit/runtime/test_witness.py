@@ -24,6 +24,7 @@ from runtime.witness.client import WitnessFailed, ask_witness, path_of
 from runtime.witness.judge import format_request
 from runtime.witness.server import Witness, WitnessServer
 from runtime.witness.store import WitnessStore
+from tests.stub_endpoint import refusing_port
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "vectors" / "witness.json").read_bytes())
 VECTOR_LOG = LogKey.parse(VECTORS["log_key"]["vkey"])
@@ -152,6 +153,12 @@ def test_a_client_learns_the_size_and_is_given_the_signature(tmp_path):
         for size in (3, 3, 17, 40):
             lines = ask_witness(url, signed(size), path_of(tlog.subtrees(LEAVES), size))
             assert [line.key_id for line in lines] == [KEY.key_id]
+
+
+def test_no_proxy_stands_before_a_witness_on_this_machine(tmp_path, monkeypatch):
+    with refusing_port() as port, serving(witness(tmp_path)) as url:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        assert ask_witness(url, signed(3), path_of(tlog.subtrees(LEAVES), 3))
 
 
 def test_a_client_is_told_of_a_rollback_and_of_a_fork(tmp_path):
