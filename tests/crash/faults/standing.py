@@ -18,7 +18,8 @@ class Ended:
     """How a program ended: what it told meanwhile, its status, or that it was killed.
 
     `error` is the name of what it raised, `said` all that it printed; `fault` is what it must never
-    say or do, a traceback, say. `unread` tells that the disk did not give what is stored.
+    say or do, a traceback, say. `unread` tells that the disk did not give what is stored, `lasting`
+    that whoever tries again in new threads may meet the fault in each of them.
     """
 
     told: list[Any]
@@ -28,6 +29,7 @@ class Ended:
     said: str
     fault: str | None
     unread: bool = False
+    lasting: bool = False
 
     def has_status(self, *statuses: int) -> bool:
         """Whether it ended with one of these, or was killed.

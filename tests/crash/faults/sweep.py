@@ -146,7 +146,7 @@ class Sweep:
 
         return fork(work)
 
-    def _ended(self, said: list[Any], *, unread: bool = False) -> Ended:
+    def _ended(self, said: list[Any], *, unread: bool = False, lasting: bool = False) -> Ended:
         wait = said[-1]["wait"]
         last: dict[str, Any] = {}
         for one in said:
@@ -160,6 +160,7 @@ class Sweep:
             said=output + last.get("text", ""),
             fault=last.get("traceback") or (f"ended with {wait}" if wait not in (0, -9) else None),
             unread=unread,
+            lasting=lasting,
         )
 
     def census(self) -> list[tracing.Call]:
@@ -214,7 +215,8 @@ class Sweep:
 
     def _outcome(self, call: str, fault: str, hit: bool, said: list[Any]) -> dict[str, Any]:
         unread = fault == "error=EIO" and call.startswith(("pread64(", "read("))
-        ended = self._ended(said, unread=unread)
+        # strace counts the calls of each thread, and files are synced in threads.
+        ended = self._ended(said, unread=unread, lasting=call.startswith("fsync("))
         found = self._check(ended)
         outcome = {
             "program": self.program.name,
