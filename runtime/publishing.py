@@ -91,8 +91,9 @@ class Publisher:
         """Take a last look; nothing moves any more."""
         await self._look(over=True)
 
-    def close(self) -> None:
-        """Take no more looks; may be called again."""
+    async def close(self) -> None:
+        """End following for good: no look is taken after this; may be called again."""
+        await self.stop()
         self._thread.shutdown(wait=False)
 
     async def _look(self, *, over: bool = False) -> None:

@@ -215,8 +215,7 @@ class UnifiedEvaluationRuntime:
                 _log.exception("the run failed")
                 return await self._fail(error)
             finally:
-                await self._publisher.stop()
-                self._publisher.close()
+                await self._publisher.close()
                 self.close_source()
                 await asyncio.to_thread(self.recorder.close)
 

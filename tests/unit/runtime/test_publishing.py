@@ -50,7 +50,7 @@ def publisher(recorder: Recorder, tmp_path: Path) -> Iterator[Publishing]:
         def publishing(*projectors: Any, tell: Any = None) -> Publisher:
             makers = [lambda _, one=one: one for one in projectors]
             found = Publisher(recorder, tmp_path, makers, tell, lambda: (0, 0))
-            made.callback(found.close)
+            made.callback(lambda: asyncio.run(found.close()))
             return found
 
         yield publishing
@@ -146,9 +146,13 @@ def test_one_thread_takes_all_looks(publisher: Publishing) -> None:
 def test_no_thread_is_left_when_it_is_closed(publisher: Publishing) -> None:
     threads: list[threading.Thread] = []
     found = publisher(lambda *_: threads.append(threading.current_thread()))
-    asyncio.run(found.last())
-    found.close()
-    found.close()
+
+    async def closed_twice() -> None:
+        await found.last()
+        await found.close()
+        await found.close()
+
+    asyncio.run(closed_twice())
     (thread,) = threads
     thread.join(60)
     assert not thread.is_alive()
