@@ -158,7 +158,8 @@ def test_a_torn_last_transaction_is_no_damage_to_verify_and_the_ledger_goes_on(
 ) -> None:
     wal = wal_of(folder).read_bytes()
     wal_of(folder).write_bytes(wal[: 32 + commits(wal)[-1] * FRAME + 99])
-    size = len(list(LedgerView.open(folder).events()))
+    with LedgerView.open(folder) as view:
+        size = len(list(view.events()))
     check_ledger(folder)
     with Ledger.open(folder) as ledger:
         assert ledger.size == size
