@@ -56,7 +56,7 @@ $(AGENTCOMPASS)/.installed: pyproject.toml
 test-agentcompass: $(STAMP) $(AGENTCOMPASS)/.installed
 	ACL_AGENTCOMPASS_PYTHON=$(AGENTCOMPASS)/bin/python $(BIN)/python -m pytest -q -n 0 -m agentcompass tests/system
 
-# Faults at every system call, kills, full disks, fuzzers: about half an hour. FUZZ_SECONDS is for each fuzzer.
+# Faults at every system call, kills, full disks, fuzzers: about three quarters of an hour. FUZZ_SECONDS is for each fuzzer.
 FUZZ_SECONDS ?= 60
 
 crash: $(STAMP)
