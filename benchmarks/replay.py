@@ -77,7 +77,8 @@ def costs(report: Report, run: Path, attempts: int) -> None:
         report.row(what=what, events=count, cpu_s=cpu, us_an_event=cpu / count * 1e6)
         report.ratio(f"us of CPU an event, {what}", cpu / count * 1e6)
     code = (
-        "from ledger import LedgerView, fold; state = fold(LedgerView.open(sys.argv[1]).events())"
+        "from ledger import LedgerView, fold\n"
+        "with LedgerView.open(sys.argv[1]) as view: state = fold(view.events())"
     )
     report.ratio(f"memory of a fold, {attempts} attempts, MB", peak(run, code))
 

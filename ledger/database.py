@@ -295,9 +295,7 @@ class Database:
             self.indexed = True
         if not self._single():
             return False
-        faults = [text for (text,) in self._live.execute("PRAGMA integrity_check")]
-        if faults != ["ok"]:
-            raise LedgerDamaged(f"{self.path}: {faults[0]}")
+        hardening.require_sound(self._live, self.path)
         return True
 
     def single(self) -> bool:

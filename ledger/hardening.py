@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from ledger import sqlite_version
@@ -39,6 +40,13 @@ _COLUMNS: Final[dict[str, type]] = {
     "digest": bytes,
     "note": str,
 }
+
+
+def require_sound(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise LedgerDamaged, in one line, with the first thing that SQLite finds wrong in a file."""
+    ((found,),) = connection.execute("PRAGMA integrity_check(1)")
+    if found != "ok":
+        raise LedgerDamaged(f"{path}: {' '.join(found.split())}")
 
 
 def harden(connection: sqlite3.Connection) -> None:

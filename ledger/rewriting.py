@@ -15,6 +15,7 @@ from typing import Any, Final
 from ledger import schema
 from ledger.database import Rows
 from ledger.errors import LedgerDamaged
+from ledger.hardening import require_sound
 from ledger.records import Place
 from ledger.schema import BLOB_STREAM, EVENT_STREAM, PART_BITS
 from ledger.segment import BLOBS, EVENTS, Part, Query, SegmentReader, single_part
@@ -60,9 +61,7 @@ def rewrite(
         if indexed:
             new.execute(schema.INDEX)
         new.execute("COMMIT")
-        faults = [text for (text,) in new.execute("PRAGMA integrity_check")]
-    if faults != ["ok"]:
-        raise LedgerDamaged(f"{target}: {faults[0]}")
+        require_sound(new, target)
     _sync(target)
 
 
