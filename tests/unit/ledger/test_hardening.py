@@ -28,9 +28,8 @@ def test_what_sqlite_finds_wrong_is_told_in_one_line_with_the_path(path: Path) -
     middle = len(data) // 2 // 4096 * 4096
     data[middle : middle + 16] = bytes(16)
     path.write_bytes(data)
-    with closing(sqlite3.connect(path)) as connection:
-        with pytest.raises(LedgerDamaged) as caught:
-            require_sound(connection, path)
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(LedgerDamaged) as caught:
+        require_sound(connection, path)
     message = caught.value.message
     assert message.startswith(f"{path}: ")
     assert "page" in message.lower()
