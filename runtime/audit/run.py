@@ -21,7 +21,7 @@ from runtime.containment import named
 from runtime.contracts import Benchmark
 from runtime.lineage import lineage
 from runtime.plugins import Plugins
-from runtime.registry import Entry, Readings, request_digest
+from runtime.registry import Entry, Readings, attempts_of, request_digest
 from runtime.replay import replay
 
 Exported = Callable[[Path, LedgerView], Iterable[Finding] | None]
@@ -208,7 +208,8 @@ class _Examination:
         if began is not None and entry.wall_ns > began and not report.imported:
             report.registered = "late"
             report.add("late", "note", f"it was entered at {entry.at}, after its first attempt")
-        if opened.request_digest != request_digest(state.request):
+        entered = opened.run_id, opened.request_digest, opened.k
+        if entered != (state.run_id, request_digest(state.request), attempts_of(state.request)):
             report.add("request", "broken", "its request is not the one that was entered")
         if opened.planned_tasks and state.tasks and opened.planned_tasks != len(state.tasks):
             report.add(

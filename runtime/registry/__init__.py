@@ -5,6 +5,7 @@ is still known to have been begun. `acl audit` compares the registry with what i
 """
 
 from runtime.registry.entries import Entry, Readings, read_entries
+from runtime.registry.owed import attempts_of
 from runtime.registry.places import REGISTRY_NAME, find_results_dir, registry_file, request_digest
 from runtime.registry.registration import REGISTERED, UNREGISTERED, Registration, complete
 from runtime.registry.writing import LOCK_SECONDS, Registry
@@ -18,6 +19,7 @@ __all__ = [
     "Readings",
     "Registration",
     "Registry",
+    "attempts_of",
     "complete",
     "find_results_dir",
     "read_entries",

@@ -13,6 +13,8 @@ from ledger.store import Ledger
 from runtime.audit import Against, audit, exit_status
 from runtime.redact import Redactor
 from runtime.registry import Registration, Registry, registry_file
+from runtime.registry.owed import entries_of
+from runtime.registry.waiting import Word, leave_word
 from runtime.witness.judge import format_request
 from runtime.witness.server import Witness
 from runtime.witness.store import WitnessStore
@@ -202,6 +204,15 @@ def never_entered(results: Results) -> None:
     enter(results.directory, "d", registered=False)
 
 
+def false_word(results: Results) -> None:
+    """A word of a run that waits, with more attempts than it was asked for, for the next run."""
+    enter(results.directory, "d", registered=False)
+    opened, seal = entries_of(results.run("d"), "bench/d")
+    entries = (opened.model_copy(update={"k": 7}), seal)
+    assert leave_word(results.directory, Word(since=0, entries=entries), durable=True) is None
+    enter(results.directory, "e")
+
+
 def elsewhere(results: Results) -> None:
     """A run in another results directory, of which this one knows nothing."""
     enter(results.home / "elsewhere", "d")
@@ -236,6 +247,13 @@ REGISTRY_ATTACKS: Final = (
     ),
     RegistryAttack(
         "never-entered", "records a run without entering it", never_entered, "found", "found"
+    ),
+    RegistryAttack(
+        "false-word",
+        "leaves word of another request, with which the next run enters one that waits",
+        false_word,
+        "found",
+        "found",
     ),
     RegistryAttack("registry-removed", "deletes the registry", remove_registry, "found", "found"),
     RegistryAttack(
