@@ -60,7 +60,7 @@ test-agentcompass: $(STAMP) $(AGENTCOMPASS)/.installed
 FUZZ_SECONDS ?= 60
 
 crash: $(STAMP)
-	ACL_STEP_STRIDE=1 $(BIN)/python -m pytest -n 2 -q -m "crash or not crash" tests/crash
+	ACL_STEP_STRIDE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "crash or not crash" tests/crash
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 # Benchmarks, beside AgentCompass and Inspect where PYTHON312 says where Python 3.12 or newer is: docs/performance.md.
