@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, Self
 from exporters import OutFile
 from exporters.paths import TEMPORARY, checked_path
 from exporters.syncing import Syncing
-from ledger.closing import Closing
+from ledger.closing import Closing, discard
 from ledger.errors import ExportRefused
 
 LOCK_WAIT: Final = 30.0
@@ -157,7 +157,7 @@ class Folder(Closing):
         for name, is_directory in entries:
             if name.startswith(TEMPORARY):
                 if is_directory:
-                    shutil.rmtree(name, dir_fd=directory, ignore_errors=True)
+                    discard(name, dir_fd=directory)
                 else:
                     os.unlink(name, dir_fd=directory)
             elif is_directory:

@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from exporters.identity import Identity
 from exporters.manifest import MANIFEST, manifest_file
 from exporters.occupant import Occupant, examine
 from exporters.paths import TEMPORARY
+from ledger.closing import discard
 from ledger.errors import ExportRefused
 
 _TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY})
@@ -111,7 +111,7 @@ def _beside(root: Path) -> Iterator[Folder]:
             yield stage
         finally:
             # After a rename there is nothing at this path any more.
-            shutil.rmtree(stage.path, ignore_errors=True)
+            discard(stage.path)
 
 
 def _locked_stage(root: Path) -> Folder:
@@ -150,7 +150,7 @@ def clear_abandoned(parent: Path, is_stage: Callable[[Path], object]) -> None:
         if is_stage(path):
             with suppress(OSError, ExportRefused), Folder.open(path) as stale:
                 if stale.try_lock():
-                    shutil.rmtree(path, ignore_errors=True)
+                    discard(path)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def inside(root: Path) -> Iterator[Folder]:
         with Folder.open(path) as stage:
             yield stage
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        discard(path)
 
 
 def fill(

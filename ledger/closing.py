@@ -1,5 +1,8 @@
-"""What is closed when a `with` block is left."""
+"""What is closed when a `with` block is left, and what is taken away then."""
 
+import shutil
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -21,3 +24,13 @@ class Closing:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def discard(tree: str | Path, *, dir_fd: int | None = None) -> None:
+    """Remove a directory with all that is in it, as far as the system lets us; raises no OSError.
+
+    A name is one below the directory `dir_fd`, if that is given.
+    """
+    # Whatever it is to ignore, rmtree of Python 3.11 passes on what fstat is refused.
+    with suppress(OSError):
+        shutil.rmtree(tree, ignore_errors=True, dir_fd=dir_fd)

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, Final
 
 from ledger import lock, schema, sidefile
+from ledger.closing import discard
 from ledger.errors import (
     AclError,
     LedgerDamaged,
@@ -303,7 +304,7 @@ class Source:
 
     def _forget(self) -> None:
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            discard(self._folder)
             self._folder = None
         if self._entered:
             leave(self._inode)

@@ -13,7 +13,6 @@ open, and they are lost when the attempt ends.
 import logging
 import os
 import selectors
-import shutil
 import socket
 import tempfile
 import threading
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from ledger.closing import Closing
+from ledger.closing import Closing, discard
 from ledger.errors import AclError, UsageError
 from runtime.call_records import CallSink, Coordinates
 from runtime.call_socket_wire import (
@@ -117,7 +116,7 @@ class CallServer(Closing):
     def _release(self) -> None:
         for one in (self._listener, self._wake, self._woken):
             one.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        discard(self._directory)
 
     @contextmanager
     def attempt(self, calls: CallSink) -> Iterator[dict[str, str]]:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError
 
 from ledger import lock
+from ledger.closing import discard
 from ledger.copying import copy_ledger
 from ledger.errors import LedgerLocked, NotALedger, UsageError
 from ledger.events import Claim, Differing
@@ -125,7 +125,7 @@ def _entered(opened: ExitStack, view: LedgerView) -> LedgerView:
 
 def _folder(opened: ExitStack) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="acl-"))
-    opened.callback(shutil.rmtree, folder, ignore_errors=True)
+    opened.callback(discard, folder)
     return folder
 
 

@@ -8,7 +8,6 @@ two steps, the next one that comes puts in order: an archive tells all that its 
 import fcntl
 import os
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from exporters.archives.metadata import NAME, Metadata
 from exporters.archives.snapshot import Snapshot
 from exporters.folder import Folder
 from exporters.paths import TEMPORARY
+from ledger.closing import discard
 from ledger.errors import ExportRefused
 
 LOCK: Final = ".archive.lock"
@@ -157,7 +157,7 @@ def _clear(folder: Folder) -> None:
                 (folder.path / name).unlink()
     for name in _names(folder.path / ARCHIVES):
         if name.startswith(TEMPORARY):
-            shutil.rmtree(folder.path / ARCHIVES / name, ignore_errors=True)
+            discard(folder.path / ARCHIVES / name)
 
 
 def _archives(folder: Folder) -> list[str]:
@@ -227,7 +227,7 @@ def _write(folder: Folder, archive_id: str, snapshot: Snapshot) -> None:
                 staged.sync_self()
             stage.rename(directory / archive_id)
         except BaseException:
-            shutil.rmtree(stage, ignore_errors=True)
+            discard(stage)
             raise
         archives.sync_self()
     folder.sync_self()

@@ -23,6 +23,7 @@ from exporters.jobs.job import AS_USUAL, LAYOUT, JobOptions, job_files
 from exporters.jobs.names import job_name, second_name
 from exporters.manifest import Manifest, read_manifest
 from exporters.write import clear_abandoned, fill, lock_stage
+from ledger.closing import discard
 from ledger.errors import ExportRefused
 from ledger.state import RunState
 from ledger.view import Blobs
@@ -211,7 +212,7 @@ def _staged(target: Path) -> Iterator[Folder]:
         try:
             yield stage
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            discard(path)
 
 
 def _locked(path: Path) -> Folder:
@@ -236,7 +237,7 @@ def _put(stage: Folder, target: Path) -> None:
     """Rename the stage to the target, and what stood there out of the way."""
     old = stage.path.with_name(f"{stage.path.name}.old")
     try:
-        shutil.rmtree(old, ignore_errors=True)
+        discard(old)
         with _kept_still(target):
             with suppress(FileNotFoundError):
                 target.rename(old)
@@ -250,7 +251,7 @@ def _put(stage: Folder, target: Path) -> None:
         if error.errno in _TAKEN:
             raise ExportRefused(f"{target} was made by somebody else meanwhile") from None
         raise _cannot(target, error) from error
-    shutil.rmtree(old, ignore_errors=True)
+    discard(old)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, ClassVar
 
+from ledger.closing import discard
 from runtime.contracts import BaseEnvironment, ExecOutcome, ExecutionPlan, Session, StageError
 from runtime.models import EnvironmentSpec
 
@@ -159,7 +160,7 @@ class LocalSession:
         """End the processes and remove the directory; the second time does nothing."""
         for group in tuple(self._groups):
             self._end(group)
-        await asyncio.to_thread(shutil.rmtree, self.directory, ignore_errors=True)
+        await asyncio.to_thread(discard, self.directory)
 
     def _inside(self, path: str) -> Path:
         target = (self.directory / path).resolve()

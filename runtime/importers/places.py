@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ledger import LedgerView
+from ledger.closing import discard
 from ledger.errors import AclError, LedgerExists, UsageError
 from ledger.events import RunImported
 from ledger.opening import LEDGER_NAME
@@ -105,7 +105,7 @@ def stage(results_dir: Path, identity: str) -> Iterator[Path]:
         finally:
             # Once it was moved, what stands there is the stage of another process.
             if _is_at(held, path):
-                shutil.rmtree(path, ignore_errors=True)
+                discard(path)
     finally:
         os.close(held)
 
