@@ -7,8 +7,9 @@ from typing import Final
 from exporters import Exporter, OutFile
 from exporters.folder import Entry, Folder
 from exporters.paths import is_kept
+from exporters.reading import Passing
 from exporters.tables.parquet import is_of_another_release
-from ledger.errors import ExportRefused, IntegrityError, RunNotFound
+from ledger.errors import ExportRefused, IntegrityError
 from ledger.events import PayloadErased
 from ledger.state import RunState
 from ledger.verify.finding import Finding, broken, unproven
@@ -28,37 +29,28 @@ _NAMING: Final = frozenset(
 )
 
 
-class Watched:
-    """Passes everything on, and remembers which erased events were asked for."""
+class Watched(Passing):
+    """Remembers which erased events were asked for."""
 
     def __init__(self, blobs: Blobs) -> None:
-        self._blobs = blobs
+        super().__init__(blobs)
         self._erased: set[int] = set()
         self._last = 0
         self._lacks_piece = False
 
     def event(self, seq: int) -> Recorded:
         """Return one event."""
-        recorded = self._blobs.event(seq)
+        recorded = super().event(seq)
         if not isinstance(recorded.event, PayloadErased):
             self._last = seq
-            # Whoever lacks a piece asks for its event next, to name it.
             if recorded.erased or self._lacks_piece:
                 self._erased.add(seq)
                 self._lacks_piece = False
         return recorded
 
-    def blob(self, digest: bytes) -> bytes:
-        """Return one piece of a large value."""
-        return self._blobs.blob(digest)
-
-    def resolve(self, value: object) -> object:
-        """Return a value with its pieces put back in."""
-        try:
-            return self._blobs.resolve(value)
-        except RunNotFound:
-            self._lacks_piece = True
-            raise
+    def lacks_piece(self) -> None:
+        """Count the event of it among the erased ones."""
+        self._lacks_piece = True
 
     def take(self) -> set[int]:
         """The erased events that were asked for since the last call."""

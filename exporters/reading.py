@@ -93,24 +93,15 @@ class Reading:
         return None
 
 
-class Recent:
-    """Passes everything on, and keeps the last events for files that tell of the same ones.
-
-    What was erased is asked for each time, so that whoever watches what is asked sees each gap.
-    """
+class Passing:
+    """Passes everything on; `lacks_piece` is called where a value cannot be put together."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
-        self._kept: OrderedDict[int, Recorded] = OrderedDict()
 
     def event(self, seq: int) -> Recorded:
         """Return one event."""
-        recorded = self._kept.pop(seq, None) or self._blobs.event(seq)
-        if not recorded.erased:
-            self._kept[seq] = recorded
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return recorded
+        return self._blobs.event(seq)
 
     def blob(self, digest: bytes) -> bytes:
         """Return one piece of a large value."""
@@ -121,8 +112,35 @@ class Recent:
         try:
             return self._blobs.resolve(value)
         except RunNotFound:
-            self._kept.clear()  # the event that lacks the piece is asked for next
+            self.lacks_piece()
             raise
+
+    def lacks_piece(self) -> None:
+        """A value lacks a piece: whoever asked for it asks for its event next, to name it."""
+
+
+class Recent(Passing):
+    """Keeps the last events for files that tell of the same ones.
+
+    What was erased is asked for each time, so that whoever watches what is asked sees each gap.
+    """
+
+    def __init__(self, blobs: Blobs) -> None:
+        super().__init__(blobs)
+        self._kept: OrderedDict[int, Recorded] = OrderedDict()
+
+    def event(self, seq: int) -> Recorded:
+        """Return one event."""
+        recorded = self._kept.pop(seq, None) or super().event(seq)
+        if not recorded.erased:
+            self._kept[seq] = recorded
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return recorded
+
+    def lacks_piece(self) -> None:
+        """Keep no event of it."""
+        self._kept.clear()
 
 
 def error_text(error: ErrorInfo) -> str:

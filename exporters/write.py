@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -130,14 +130,15 @@ def _stage_prefix(root: Path) -> str:
 
 def lock_stage(path: Path) -> Folder | None:
     """Lock a staging directory that was just made; None where one who clears up came between."""
-    try:
-        stage = Folder.open(path)
-    except FileNotFoundError:
-        return None
-    if stage.try_lock() and stage.is_current():
+    with ExitStack() as opened:
+        try:
+            stage = opened.enter_context(Folder.open(path))
+        except FileNotFoundError:
+            return None
+        if not (stage.try_lock() and stage.is_current()):
+            return None
+        opened.pop_all()
         return stage
-    stage.close()
-    return None
 
 
 def clear_abandoned(parent: Path, is_stage: Callable[[Path], object]) -> None:

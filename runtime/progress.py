@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, get_args
 
-from ledger.state import RunState, TaskStage, TaskState
+from ledger.state import Counts, RunState, TaskStage, TaskState
 from ledger.tally import Share, Tally
 
 PROGRESS_JSON: Final = "progress.json"
@@ -53,8 +53,9 @@ def counting() -> Tally:
 
 def _share(task: TaskState) -> Share:
     stages = (int(task.stage == stage) for stage in _STAGES)
-    tried = len(task.in_order())
-    return (*stages, int(task.reused), int(task.correct is True), tried, task.retry_count)
+    counts = Counts()
+    counts.add(task)
+    return (*stages, counts.reused, counts.correct, counts.attempts, counts.retries)
 
 
 def measure(

@@ -253,7 +253,7 @@ def _json(value: Any) -> bytes:
 
 
 def _together(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same, joined to fewer, each of which goes before the next are made."""
+    """Parts joined to fewer, of a megabyte or more each; one goes before the next are made."""
     waiting: list[bytes] = []
     length = 0
     for part in parts:

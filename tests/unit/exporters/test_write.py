@@ -17,7 +17,7 @@ import exporters.write
 from exporters import OutFile
 from exporters.folder import Folder
 from exporters.identity import Identity
-from exporters.write import clear_abandoned, write_tree
+from exporters.write import clear_abandoned, lock_stage, write_tree
 from ledger.errors import ExportRefused, LedgerDamaged
 
 IDENTITY = Identity("run-1", "ab" * 16, 10, "cd" * 32)
@@ -418,6 +418,25 @@ def test_a_staging_directory_that_another_clears_up_before_it_is_locked_is_made_
     assert len(cleared) == 1
     assert tree(tmp_path / "out") == {"a.json": b"one", "details/b.json": b"two"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_staging_directory_that_cannot_be_looked_at_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+
+    class Failing(Folder):
+        def is_current(self) -> bool:
+            raise ExportRefused("cannot be read: Input/output error")
+
+        def close(self) -> None:
+            super().close()
+            closed.append(self.path)
+
+    monkeypatch.setattr(exporters.write, "Folder", Failing)
+    with pytest.raises(ExportRefused):
+        lock_stage(tmp_path)
+    assert closed == [tmp_path]
 
 
 KILLED = """
